@@ -64,14 +64,6 @@ def plain(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[b
 
 
 @good
-def late(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
-    """A generator: nothing of it runs before its first piece is asked for."""
-    start_response("200 OK", [TEXT, ("X-Late", "yes")])
-    yield b"late "
-    yield b"start"
-
-
-@good
 def late_empty_pieces(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
     """Empty pieces before any content: the header section may still change."""
     start_response("200 OK", [TEXT])
@@ -127,16 +119,6 @@ def headers_changed_later(
 
 
 @good
-def written(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Only by write()."""
-    write = start_response("200 OK", [TEXT])
-    write(b"one ")
-    write(b"")
-    write(b"two")
-    return []
-
-
-@good
 def written_and_returned(
     environ: WSGIEnvironment, start_response: StartResponse
 ) -> Iterable[bytes]:
@@ -144,14 +126,6 @@ def written_and_returned(
     write = start_response("200 OK", [TEXT])
     write(b"one ")
     return [b"two ", b"three"]
-
-
-@good
-def written_length(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """With its length."""
-    write = start_response("200 OK", [TEXT, ("Content-Length", "7")])
-    write(b"one ")
-    return [b"two"]
 
 
 @good
@@ -499,22 +473,6 @@ def exc_info_too_late(environ: WSGIEnvironment, start_response: StartResponse) -
 
 
 @bad
-def too_many(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """A list that is longer than it says; its end looks like an answer."""
-    start_response("200 OK", [TEXT, ("Content-Length", "5")])
-    return [b"right" + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"]
-
-
-@bad
-def too_many_generated(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
-    """A generator that is longer than it says."""
-    start_response("200 OK", [TEXT, ("Content-Length", "5")])
-    yield b"rig"
-    yield b"ht" + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
-    yield b"wrong"
-
-
-@bad
 def too_many_written(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """By write()."""
     write = start_response("200 OK", [TEXT, ("Content-Length", "5")])
@@ -535,13 +493,6 @@ def too_many_caught(environ: WSGIEnvironment, start_response: StartResponse) -> 
             said.append(f"ValueError: {error}")
     environ["wsgi.errors"].write(f"{environ['REQUEST_METHOD']} {said}\n")
     return [b""]
-
-
-@bad
-def too_many_zero(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Something where nothing was announced."""
-    start_response("200 OK", [TEXT, ("Content-Length", "0")])
-    return [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"]
 
 
 # What outlives its request

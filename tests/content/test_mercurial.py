@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 import tarfile
@@ -13,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testkit.client import HANG
-from tests.testkit.server import Server
+from tests.testkit.server import Server, run
 
 #: `hg` takes its time: what it makes is made once for all modes.
 pytestmark = pytest.mark.xdist_group("mercurial")
@@ -26,18 +24,9 @@ CONFIGURATION = "[paths]\n/ = {}/*\n[web]\nallow-archive = gz, zip, bz2\n"
 class Hg:
     """`hg` without the configuration of whoever runs the tests."""
 
-    program = Path(sys.executable).with_name("hg")
-
     def attempt(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        environ = {**os.environ, "HGRCPATH": "", "HGPLAIN": "1", "HGUSER": "a", "no_proxy": "*"}
-        return subprocess.run(
-            [self.program, *words],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        env = {"HGRCPATH": "", "HGPLAIN": "1", "HGUSER": "a", "no_proxy": "*"}
+        return run(Path(sys.executable).with_name("hg"), *words, env=env)
 
     def __call__(self, *words: str | Path) -> str:
         done = self.attempt(*words)

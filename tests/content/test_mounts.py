@@ -106,17 +106,17 @@ def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) 
 # Folders
 
 
-def test_files_beside_applications(mode: str, files: Path) -> None:
+def test_files_beside_applications(serve: Serve, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
-    with Server(f"{APP}:one", mode, *options) as server:
-        for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
-            assert told(server, target)["name"] == name
-        for prefix in ("/a/files", "/a/b/c/d"):
-            answer = server.get(f"{prefix}/page.html")
-            assert (answer.status, answer.body) == (200, b"<p>a page")
-            assert answer.get("Content-Type") == "text/html; charset=utf-8"
-            assert server.get(f"{prefix}/none").status == 404
-            assert server.request("POST", f"{prefix}/page.html").status == 405
+    server = serve(f"{APP}:one", *options)
+    for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
+        assert told(server, target)["name"] == name
+    for prefix in ("/a/files", "/a/b/c/d"):
+        answer = server.get(f"{prefix}/page.html")
+        assert (answer.status, answer.body) == (200, b"<p>a page")
+        assert answer.get("Content-Type") == "text/html; charset=utf-8"
+        assert server.get(f"{prefix}/none").status == 404
+        assert server.request("POST", f"{prefix}/page.html").status == 405
 
 
 @pytest.mark.parametrize("how", ["--static=/={}", "--mount=/=static:{}"])
@@ -127,15 +127,15 @@ def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
         assert server.get("/none").status == 404
 
 
-def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -> None:
+def test_an_application_answers_where_there_is_no_file(serve: Serve, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/={files}", "--static", f"/a={files}", "--static-fallthrough")
-    with Server(f"{APP}:one", mode, *options) as server:
-        assert server.get("/page.html").body == b"<p>a page"
-        assert server.get("/a/page.html").body == b"<p>a page"
-        assert told(server, "/none")["name"] == "one"
-        assert told(server, "/a/none")["PATH_INFO"] == "/none"
-        assert told(server, "/a/b/page.html")["name"] == "three"
-        assert told(server, "/a/page.html", "POST")["name"] == "two"
+    server = serve(f"{APP}:one", *options)
+    for path in ("/page.html", "/a/page.html"):
+        assert server.get(path).body == b"<p>a page"
+    assert told(server, "/none")["name"] == "one"
+    assert told(server, "/a/none")["PATH_INFO"] == "/none"
+    assert told(server, "/a/b/page.html")["name"] == "three"
+    assert told(server, "/a/page.html", "POST")["name"] == "two"
 
 
 def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -> None:

@@ -290,7 +290,6 @@ def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
         assert begun.read_text() == "x"
 
 
-@pytest.mark.each_mode
 def test_many_at_once_do_not_mix(serve: Serve, site: str) -> None:
     server = serve(site)
 

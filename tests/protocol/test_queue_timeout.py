@@ -133,12 +133,3 @@ def test_unix_sockets_do_not_tell_how_long_exactly(mode: str, tmp_path: Path) ->
     limit = options(mode, "--queue-timeout", str(SHORT))
     with one_thread(mode, *limit, bind=f"unix:{path}") as server:
         assert statuses(server, tmp_path / "gate", 2, path) == [200] * 2
-
-
-def test_hundreds_at_once_are_answered(mode: str) -> None:
-    """None of them is refused, although most have to wait: their clients do."""
-    with Server(BUSY, mode) as server, ExitStack() as stack:
-        connections = [stack.enter_context(server.connect()) for _ in range(500)]
-        for connection in connections:
-            connection.send_request("GET", "/")
-        assert {connection.response().status for connection in connections} == {200}

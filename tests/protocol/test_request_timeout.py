@@ -9,13 +9,10 @@ import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import poorhttp
-from poorhttp.errors import RequestTimeout
-from poorhttp.worker.wsgi import serve
 from tests.apps import slow
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
@@ -286,24 +283,3 @@ def test_the_library_interrupts_threads_and_leaves_signals_alone() -> None:
         with Connection(("127.0.0.1", port)) as connection:
             assert connection.request("GET", "/compute").status == 504
             assert connection.request("GET", "/", "X-Name: me").body == b"me"
-
-
-class Belated:
-    """Requests that are interrupted when none is in hand."""
-
-    interruptions = 3
-
-    def __iter__(self) -> Belated:
-        return self
-
-    def __next__(self) -> Any:
-        if self.interruptions:
-            self.interruptions -= 1
-            raise RequestTimeout
-        raise StopIteration
-
-
-def test_what_comes_too_late_ends_nothing() -> None:
-    requests = Belated()
-    serve(slow.application, requests)
-    assert not requests.interruptions

@@ -8,7 +8,7 @@ test_gateway_cases.py    The cases of the gateway protocols over real connection
 test_gateways.py         nginx, Apache, lighttpd and others before ours by uwsgi, SCGI, FastCGI
 test_haproxy_drain.py    HAProxy before two servers, one of which is stopped: no error
 test_peer_trust.py       Fields of proxies about the client, believed or not, in every mode
-test_restarts.py         One of two servers is reloaded, replaced, stopped or killed, under load
+test_restarts.py         One of two servers is replaced, stopped or killed, under load
 test_sockets_shown.py    Pages with WebSockets in a browser: flask-sock, Flask-SocketIO
 test_start_command.py    `python -m proxy`, which the Makefile runs: starts and stops all processes
 test_streaming.py        nginx, HAProxy and Caddy that pass on uploads and early hints

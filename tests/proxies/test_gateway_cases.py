@@ -17,7 +17,6 @@ from tests.testkit.cases.gateway import (
     answer,
     answer_in_records,
     pack,
-    read,
     read_all,
     request_in_records,
 )
@@ -133,26 +132,6 @@ def test_there_are_enough() -> None:
     assert {case.protocol for case in cases} == set(FIRST_LINE)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("why: b", "because: b"),
-        ("protocol: scgi\n", ""),
-        ("packet:", "parcel:"),
-        ("expect: 200", "expect:"),
-        (r"\x00", r"\q"),
-    ],
-)
-def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
-    text = "name: a\nprotocol: scgi\nwhy: b\nexpect: 200\npacket:\n    \\x00\n"
-    path = tmp_path / "case.txt"
-    path.write_text(text)
-    assert [case.send for case in read(path)] == [b"\0"]
-    path.write_text(text.replace(old, new))
-    with pytest.raises((ValueError, KeyError, IndexError)):
-        list(read(path))
-
-
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path: Path) -> None:
     """No file is loaded, no variable set."""
@@ -175,32 +154,6 @@ def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path
         assert not [key for key in environ if key.startswith("UWSGI")]
     assert not mark.exists()
     assert not list(tmp_path.glob("__pycache__"))
-
-
-@pytest.mark.parametrize("protocol", FIRST_LINE)
-def test_a_request_split_at_every_octet(echo: Server, protocol: str) -> None:
-    variables = [
-        (b"CONTENT_LENGTH", b"5"),
-        (b"REQUEST_METHOD", b"POST"),
-        (b"REQUEST_URI", b"/a%20b?c"),
-        (b"PATH_INFO", b"/a b"),
-        (b"QUERY_STRING", b"c"),
-        (b"HTTP_HOST", b"d"),
-        (b"REMOTE_ADDR", b"192.0.2.1"),
-        (b"REMOTE_PORT", b"1"),
-    ]
-    data = pack(protocol, variables, b"hello")
-    seen = []
-    for index in range(1, len(data)):
-        with connect(echo, protocol) as connection:
-            connection.send(data[:index])
-            # An answer to another connection: by then the first part has usually been read.
-            if index % 16 == 0:
-                echo.get("/between")
-            connection.send(data[index:])
-            seen.append(answer(connection.rest(), protocol).json())
-    assert seen[0]["body"] == "hello"
-    assert all(answer == seen[0] for answer in seen)
 
 
 def test_fastcgi_connection_that_is_kept(echo: Server) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import socket
@@ -268,16 +267,6 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
             "127.0.0.2|127.0.0.2|203.0.113.1|200",
         ]
     )
-
-
-def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
-    logged = ("--access-log", str(log), "--access-log-format", "json")
-    with Server(ECHO, mode, *PROXIED, *logged) as server, server.connect() as connection:
-        connection.send(LINE + GET)
-        assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
-    (line,) = log.read_text().splitlines()
-    assert json.loads(line)["remote_addr"] == CLIENT
 
 
 def test_error_log_names_the_client(serve: Serve) -> None:

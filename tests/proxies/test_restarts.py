@@ -1,4 +1,7 @@
-"""One of two servers behind a proxy is reloaded, replaced, stopped or killed, under load."""
+"""One of two servers behind a proxy is replaced, stopped or killed, under load.
+
+test_cluster.py reloads them.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,9 @@ NAMES = ["lighttpd", "nginx", "haproxy"]
 
 
 @pytest.fixture(scope="module")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
-    return Versions(tmp_path_factory.mktemp("versions"))
-
-
-@pytest.fixture(scope="module")
-def pair(versions: Versions) -> Iterator[Pair]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Each test leaves both servers running."""
+    versions = Versions(tmp_path_factory.mktemp("versions"))
     with Pair(APP, env={"VERSION_FILE": str(versions.path)}) as pair:
         yield pair
 
@@ -39,19 +38,6 @@ def proxy(
     folder = tmp_path_factory.mktemp("proxy") / "proxy"
     with Proxy(request.param, "balanced", folder, pair.ports) as proxy:
         yield proxy.wait_listening()
-
-
-def test_reloaded(proxy: Proxy, pair: Pair, versions: Versions) -> None:
-    with Load(proxy.port) as load:
-        for number in (1, 2):
-            version = f"{proxy.program.name} {number}"
-            versions.set(version)
-            for server in pair.servers:
-                before = server.log().count("reloaded: the new version serves")
-                server.process.send_signal(signal.SIGHUP)
-                server.wait_log("reloaded: the new version serves", before + 1)
-            load.wait_version(version)
-    load.check()
 
 
 def test_replaced(proxy: Proxy, pair: Pair) -> None:
