@@ -534,11 +534,13 @@ def test_a_client_that_leaves(server: Server, tmp_path: Path) -> None:
 def test_who_has_left_before_its_turn_gets_no_program(
     folder: Path, mode: str, tmp_path: Path
 ) -> None:
+    """And a stop ends nobody."""
     go = tmp_path / "go"
     os.mkfifo(go)
+    waits = shell(f"cat {go}; printf 'A: b\\n\\nx'")
     options = ("--cgi-processes", "1", "--workers", "1")
     with Server(f"cgi:{folder}", mode, *options) as server, server.connect() as connection:
-        connection.send_request("GET", shell(f"cat {go}; printf 'A: b\\n\\nx'"))
+        connection.send_request("GET", waits)
         wait_for(lambda: programs(server), "the start of the program")
         for _ in range(20):
             with server.connect() as other:
@@ -548,6 +550,14 @@ def test_who_has_left_before_its_turn_gets_no_program(
         assert connection.response().body == b"x"
         assert server.get("/hello.cgi").status == 200
         assert not (tmp_path / "started").exists()
+        wait_for(lambda: not programs(server), "the end of all programs")
+        connection.send_request("GET", waits)
+        wait_for(lambda: programs(server), "the start of the program")
+        server.process.terminate()
+        go.write_text("")
+        assert connection.response().body == b"x"
+        assert server.wait() == 0
+        server.ended()
 
 
 def test_who_closes_its_output_may_go_on(server: Server, tmp_path: Path) -> None:
@@ -613,20 +623,6 @@ def test_a_program_that_waits_holds_nobody_up(server: Server, tmp_path: Path) ->
             assert server.get("/hello.cgi").status == 200
         go.write_text("")
         assert connection.response().body == b"x"
-
-
-@pytest.mark.each_mode
-def test_a_stop_ends_nobody(folder: Path, mode: str, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    with Server(f"cgi:{folder}", mode) as server, server.connect() as connection:
-        connection.send_request("GET", shell(f"cat {go}; printf 'A: b\\n\\nx'"))
-        wait_for(lambda: programs(server), "the start of the program")
-        server.process.terminate()
-        go.write_text("")
-        assert connection.response().body == b"x"
-        assert server.wait() == 0
-        server.ended()
 
 
 @pytest.mark.each_mode

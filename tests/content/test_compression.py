@@ -235,7 +235,6 @@ def test_http_10(server: Server) -> None:
         assert gzip.decompress(body) == text(10_000)
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("coding", DECODED)
 def test_each_event_is_decoded_before_the_next_is_made(
     server: Server, coding: str, tmp_path: Path

@@ -104,7 +104,6 @@ def test_what_files_do_not_have_may_be_the_applications(serve: Serve, public: Pa
     assert server.get("http://other/small.txt").body == SMALL
 
 
-@pytest.mark.each_mode
 def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
     with server.connect() as slow:
         slow.send_request("GET", "/static/large.bin")

@@ -22,7 +22,7 @@ import pytest
 
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
-from tests.apps import plain
+from tests.apps.plain import LARGE
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.forked_command import run_command
@@ -52,6 +52,12 @@ def is_reset(connection: Connection) -> bool:
     except ConnectionResetError:
         return True
     return False
+
+
+@pytest.fixture
+def plain(serve: Serve) -> Server:
+    """A server of handlers that do what they are told, in one process."""
+    return serve(PLAIN, "--workers", "1", tracebacks=True)
 
 
 def finish(connection: Connection) -> None:
@@ -117,17 +123,17 @@ def test_talks_go_on_side_by_side(serve: Serve, mode: str) -> None:
         connection.close()
 
 
-def test_a_client_that_has_finished_is_answered(serve: Serve) -> None:
-    with begun(serve(PLAIN), "gather") as connection:
+def test_a_client_that_has_finished_is_answered(plain: Server) -> None:
+    with begun(plain, "gather") as connection:
         connection.send(b"." * 100_000)
         finish(connection)
         assert connection.rest() == b"100000 octets"
 
 
 @pytest.mark.each_mode
-def test_what_was_sent_arrives(serve: Serve) -> None:
+def test_what_was_sent_arrives(plain: Server) -> None:
     """Though the client goes on sending what nobody reads."""
-    with begun(serve(PLAIN), "large") as connection:
+    with begun(plain, "large") as connection:
         over = threading.Event()
 
         def go_on() -> None:
@@ -137,11 +143,11 @@ def test_what_was_sent_arrives(serve: Serve) -> None:
 
         sender = threading.Thread(target=go_on)
         sender.start()
-        data = receive(connection, plain.LARGE)
+        data = receive(connection, LARGE)
         assert connection.socket.recv(1) == b""
         over.set()
         join(sender)
-        assert data == b"." * plain.LARGE
+        assert data == b"." * LARGE
 
 
 # Who is connected
@@ -174,16 +180,15 @@ def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
 
 
 @pytest.mark.each_mode
-def test_a_handler_that_fails(serve: Serve) -> None:
-    server = serve(PLAIN, "--access-log", "off", tracebacks=True)
-    with begun(server, "fault") as connection:
+def test_a_handler_that_fails(plain: Server) -> None:
+    with begun(plain, "fault") as connection:
         host, port = connection.socket.getsockname()
         assert is_reset(connection)
-    server.wait_log("RuntimeError: the answer is lost")
+    plain.wait_log("RuntimeError: the answer is lost")
     assert re.search(
         rf"(?s)error: request \d+ of {host}:{port}: the handler failed: RuntimeError"
         r".*Traceback.*plain\.py.*RuntimeError: the answer is lost",
-        server.log(),
+        plain.log(),
     )
     for way, why in [
         ("leave", "SystemExit: 7"),
@@ -191,41 +196,41 @@ def test_a_handler_that_fails(serve: Serve) -> None:
         ("elsewhere", "TimeoutError: a database takes its time"),
         ("no such way", "KeyError: 'no such way'"),
     ]:
-        with begun(server, way) as connection:
+        with begun(plain, way) as connection:
             assert is_reset(connection)
-        server.wait_log(why)
-    assert told(server)
+        plain.wait_log(why)
+    assert told(plain)
 
 
 @pytest.mark.each_mode
-def test_a_client_that_leaves_is_no_fault(serve: Serve) -> None:
-    server = serve(PLAIN)
-    connection = begun(server, "large")
+def test_a_client_that_leaves_is_no_fault(plain: Server) -> None:
+    before = plain.log_size()
+    connection = begun(plain, "large")
     receive(connection, 1)
     port = connection.socket.getsockname()[1]
     connection.reset()
-    server.wait_log(f"of 127.0.0.1:{port}: the client left before its handler ended")
-    with begun(server, "late") as connection:
+    plain.wait_log(f"of 127.0.0.1:{port}: the client left before its handler ended")
+    with begun(plain, "late") as connection:
         port = connection.socket.getsockname()[1]
         assert is_reset(connection)
-    server.wait_log(f"of 127.0.0.1:{port}: the handler has waited too long for its client")
-    with server.connect() as connection:
+    plain.wait_log(f"of 127.0.0.1:{port}: the handler has waited too long for its client")
+    with plain.connect() as connection:
         finish(connection)
         assert connection.rest() == b""
+    assert "Traceback" not in plain.log(before)
 
 
 @pytest.mark.each_mode
-def test_what_a_handler_does_with_its_socket(serve: Serve) -> None:
+def test_what_a_handler_does_with_its_socket(plain: Server) -> None:
     """Whether it keeps it or leaves it in another state, the connection has ended."""
-    server = serve(PLAIN, "--workers", "1")
-    with begun(server, "keep") as connection:
+    with begun(plain, "keep") as connection:
         assert connection.rest() == b"kept"
-    with begun(server, "kept") as connection:
+    with begun(plain, "kept") as connection:
         assert connection.rest() == b"-1 BrokenPipeError"
-    with begun(server, "unblocked") as connection:
+    with begun(plain, "unblocked") as connection:
         connection.send(b"what nobody reads")
         assert connection.rest() == b"unblocked"
-    assert told(server)
+    assert told(plain)
 
 
 @pytest.mark.each_mode

@@ -114,14 +114,14 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
 @pytest.mark.parametrize("file", CASES)
 @pytest.mark.parametrize("slowly", [False, True])
 def test_cases(echo: Server, file: str, slowly: bool) -> None:
-    """The reactor reads them, in all modes alike; those with streamed bodies are in each."""
+    """The reactor reads them, in all modes alike."""
     check_cases(echo, CASES[file], slowly=slowly)
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
 @pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_cases_with_streamed_bodies(serve: Serve, file: str, slowly: bool) -> None:
+    """How an application receives them in each mode stands in tests/protocol/test_http.py."""
     options = (*OPTIONS, "--stream-request-body", "on")
     check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file], slowly=slowly)
 

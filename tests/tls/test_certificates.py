@@ -247,17 +247,6 @@ def revoking(authority: trustme.CA, revoked: trustme.LeafCert) -> bytes:
     return made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
-def test_a_revoked_certificate_is_refused(tls: tuple[str, str], clients: Clients) -> None:
-    authority, path = clients
-    good, revoked = (authority.issue_cert(f"{name}.example") for name in ("good", "revoked"))
-    with Path(path).open("ab") as file:
-        file.write(revoking(authority, revoked))
-    with secure("single", *tls, "--tls-client-ca", path) as server:
-        assert told(server, made=context(client=good))["SSL_CLIENT_VERIFY"] == "SUCCESS"
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            told(server, made=context(client=revoked))
-
-
 def response(
     *,
     issued: trustme.LeafCert | None = None,

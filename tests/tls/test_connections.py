@@ -118,7 +118,6 @@ def test_the_end_is_announced(servers: Servers, version: str) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.each_mode
 def test_a_slow_reader_gets_everything(servers: Servers, version: str) -> None:
     with secure(servers(ANSWERS), version) as slow, secure(servers(ANSWERS)) as other:
         slow.send_request("GET", "/large", version="HTTP/1.0")
