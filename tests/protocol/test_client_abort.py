@@ -79,8 +79,8 @@ PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
 def busy(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Busy]:
     """The server of all tests that need no option of their own."""
     with TemporaryDirectory() as folder:
-        bind = ("127.0.0.1:0", f"unix:{folder}/socket")
-        bind += tuple(f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS)
+        addresses = [f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS]
+        bind = ("127.0.0.1:0", f"unix:{folder}/socket", *addresses)
         options = ("--backlog", str(MANY), "--trusted-proxies", "127.0.0.1")
         with Busy(mode, tmp_path_factory.mktemp("busy"), *options, bind=bind) as busy:
             busy.path = f"{folder}/socket"
