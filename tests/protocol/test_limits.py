@@ -22,6 +22,7 @@ ANSWERS = "tests/apps/answers.py"
 
 #: A deadline that passes during a test, in seconds.
 SOON = "0.2"
+QUICK = ("--header-timeout", SOON, "--body-timeout", SOON)
 #: Bytes a second that nobody keeps up.
 FAST = "1000000000"
 
@@ -44,7 +45,7 @@ def drip(connection: Connection, octets: bytes) -> None:
 @pytest.mark.parametrize("first", [b"GET /", b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
 def test_dripping_head(serve: Serve, first: bytes) -> None:
     """The limit counts from the first octet, however regularly others follow."""
-    with serve(ECHO, "--header-timeout", SOON).connect() as connection:
+    with serve(ECHO, *QUICK).connect() as connection:
         connection.send(first)
         drip(connection, b"1")
         assert connection.response().status == 408
@@ -53,7 +54,7 @@ def test_dripping_head(serve: Serve, first: bytes) -> None:
 
 @pytest.mark.parametrize("begin", [b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
 def test_head_on_a_used_connection(serve: Serve, begin: bytes) -> None:
-    with serve(ECHO, "--header-timeout", SOON).connect() as connection:
+    with serve(ECHO, *QUICK).connect() as connection:
         assert connection.request("GET", "/").status == 200
         connection.send(begin)
         assert connection.response().status == 408
@@ -62,7 +63,7 @@ def test_head_on_a_used_connection(serve: Serve, begin: bytes) -> None:
 
 def test_silence(serve: Serve) -> None:
     """From the beginning, or between requests: the connection is closed without a word."""
-    with serve(ECHO, "--header-timeout", SOON).connect() as connection, pytest.raises(Closed):
+    with serve(ECHO, *QUICK).connect() as connection, pytest.raises(Closed):
         connection.response()
     with serve(ECHO, "--keepalive-timeout", SOON).connect() as connection:
         assert connection.request("GET", "/").status == 200
@@ -82,7 +83,7 @@ def test_silence(serve: Serve) -> None:
 )
 def test_dripping_body(serve: Serve, framing: str, octets: bytes) -> None:
     """Or one that stops behind its beginning."""
-    server = serve(ECHO, "--body-timeout", SOON)
+    server = serve(ECHO, *QUICK)
     with server.connect() as connection:
         connection.send(f"POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n".encode())
         if octets:
@@ -91,7 +92,7 @@ def test_dripping_body(serve: Serve, framing: str, octets: bytes) -> None:
             connection.send(b"5\r\nx")
         assert connection.response().status == 408
         assert connection.at_end()
-    assert "ran" not in server.log()
+    assert "ran POST" not in server.log()
 
 
 def test_steady_body(serve: Serve) -> None:

@@ -1,7 +1,7 @@
 """Servers behind web servers and balancers: gateways, peer trust.
 
 test_balanced.py         The configurations `balanced` of proxy/: two servers behind each
-test_client_address.py   Client addresses through each configuration, also with forged fields
+test_client_address.py   Client addresses through the gateways of proxy/, with forged fields
 test_cluster.py          Three hosts behind HAProxy and nginx, in network namespaces
 test_compressed.py       Compressed responses through nginx, by HTTP and as a gateway
 test_gateway_cases.py    The cases of the gateway protocols over real connections, in every mode

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.programs import PROGRAMS
-from tests.support.proxies import APP, Pair, Proxy
+from tests.support.proxies import APP, Pair, Proxy, check_client
 from tests.testkit.client import receive, receive_until
 from tests.testkit.server import Server, wait_for
 
@@ -61,6 +61,10 @@ def test_pages(proxy: Proxy, pair: Pair) -> None:
             head = connection.request("HEAD", path)
             assert (head.status, head.body) == (200, b"")
         assert connection.request("GET", "/nowhere").status == 404
+
+
+def test_client_address(proxy: Proxy) -> None:
+    check_client(proxy, proxy.port, "http")
 
 
 # Uploads
