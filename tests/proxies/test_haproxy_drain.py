@@ -1,4 +1,7 @@
-"""HAProxy before two servers, one of which is stopped: no client sees an error."""
+"""HAProxy before two servers, one of which is stopped: no client sees an error.
+
+test_cluster.py stops servers whose drain has an end.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import csv
 import io
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from proxy.programs import PROGRAMS
@@ -15,7 +16,7 @@ from tests.packages import need
 from tests.support.load import Load
 from tests.support.proxies import HAPROXY, WebServer, reserve
 from tests.testkit.client import HANG
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import wait_for
 from tests.testkit.versions import Versions
 
 #: The health path, and what decides: a server is taken out by its second refusal in a row.
@@ -79,15 +80,6 @@ class Balancer(WebServer):
         return (told["one"]["status"], told["two"]["status"]) == (one, two)
 
 
-@contextmanager
-def balanced(folder: Path, one: Server, two: Server) -> Iterator[Balancer]:
-    """A balancer before two servers that are known to be ready."""
-    with Balancer(folder, one.port, two.port) as balancer:
-        wait_for(balancer.is_listening, "the balancer")
-        wait_for(lambda: balancer.is_as("UP", "UP"), "two servers that are up")
-        yield balancer
-
-
 def test_who_is_told_to_stop_is_taken_out_before(
     mode: str, versions: Versions, folder: Path
 ) -> None:
@@ -95,8 +87,10 @@ def test_who_is_told_to_stop_is_taken_out_before(
     with (
         versions.serve(mode, *options) as two,
         versions.serve(mode, *options) as one,
-        balanced(folder, one, two) as balancer,
+        Balancer(folder, one.port, two.port) as balancer,
     ):
+        wait_for(balancer.is_listening, "the balancer")
+        wait_for(lambda: balancer.is_as("UP", "UP"), "two servers that are up")
         with Load(balancer.port, clients=4) as load:
             load.wait_more(50)
             one.process.send_signal(signal.SIGTERM)
@@ -115,24 +109,5 @@ def test_who_is_told_to_stop_is_taken_out_before(
         load.check()
         assert int(balancer.told()["one"]["econ"]) == 0
         assert int(balancer.told()["one"]["eresp"]) == 0
-        one.ended()
-        two.stop(signal.SIGINT)
-
-
-def test_a_delay_is_enough(versions: Versions, folder: Path) -> None:
-    """Of 3 s: it takes two refusals that are 200 ms apart."""
-    options = ("--health", "/-", "--drain-delay", "3")
-    with (
-        versions.serve("threading", *options) as two,
-        versions.serve("forking", *options) as one,
-        balanced(folder, one, two) as balancer,
-    ):
-        with Load(balancer.port, clients=4) as load:
-            load.wait_more(50)
-            one.process.send_signal(signal.SIGTERM)
-            assert one.wait() == 0
-            load.wait_more(50)
-        load.check()
-        assert int(balancer.told()["one"]["econ"]) == 0
         one.ended()
         two.stop(signal.SIGINT)

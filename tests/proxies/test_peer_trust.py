@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import signal
 import socket
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +25,7 @@ from tests.support.forked_command import run_command
 from tests.support.proxies import HAPROXY, WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, stop_all, wait_for
+from tests.testkit.server import READY, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
@@ -37,6 +37,8 @@ PROXIED = (*TRUST, "--proxy-protocol", "on")
 #: A field without what a server refuses.
 PLAIN = re.compile(r"[\t -~]*")
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#: The options of servers that cases are about.
+PLACES = sorted({case.options for case in CASES})
 #: Of these the peer is not trusted.
 STRANGERS = [
     case
@@ -72,12 +74,9 @@ def groups(cases: list[Case]) -> list[object]:
 class Place:
     """A server that listens in all the ways in which cases connect."""
 
-    def __init__(self, mode: str, options: tuple[str, ...]) -> None:
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = str(Path(self.folder.name).resolve() / "socket")
-        bind = ("127.0.0.1:0", f"unix:{self.path}", *(["[::1]:0"] if HAS_IPV6 else []))
-        self.server = Server(ECHO, mode, *options, bind=bind)
-        self.port = int((re.findall(r"\[::1\]:(\d+)", self.server.urls) or ["0"])[0])
+    def __init__(self, server: Server, path: str) -> None:
+        self.server, self.path = server, path
+        self.port = int((re.findall(r"\[::1\]:(\d+)", server.urls) or ["0"])[0])
 
     def connect(self, peer: str) -> Connection:
         """Connect as somebody."""
@@ -101,27 +100,20 @@ class Place:
         return plain | {"SERVER_NAME": server[0], "SERVER_PORT": server[1]}
 
 
-class Places:
-    """Those of one mode, by their options."""
-
-    def __init__(self, mode: str) -> None:
-        self.mode = mode
-        self.running: dict[tuple[str, ...], Place] = {}
-
-    def of(self, case: Case) -> Place:
-        """The one that a case is about."""
-        if case.options not in self.running:
-            self.running[case.options] = Place(self.mode, case.options)
-        return self.running[case.options]
+Places = Callable[[Case], Place]
 
 
 @pytest.fixture(scope="module")
-def places(mode: str) -> Iterator[Places]:
-    places = Places(mode)
-    yield places
-    stop_all(place.server for place in places.running.values())
-    for place in places.running.values():
-        place.folder.cleanup()
+def places(serve: Serve) -> Iterator[Places]:
+    """The place that a case is about."""
+    with TemporaryDirectory() as folder:
+
+        def place(case: Case) -> Place:
+            path = f"{folder}/{PLACES.index(case.options)}"
+            bind = ("127.0.0.1:0", f"unix:{path}", *(["[::1]:0"] if HAS_IPV6 else []))
+            return Place(serve(ECHO, *case.options, bind=bind), path)
+
+        yield place
 
 
 def environ_of(response: Response) -> dict[str, str]:
@@ -147,10 +139,10 @@ def refused(place: Place, connection: Connection, case: Case, before: int) -> No
     assert not [line for line in lines if line.startswith("ran ")]
 
 
-def check_case(case: Case, place: Place) -> None:
+def check_case(case: Case, place: Place, slowly: bool = False) -> None:
     before = place.server.log_size()
     with place.connect(case.peer) as connection:
-        connection.send(case.preamble + case.request)
+        (connection.send_slowly if slowly else connection.send)(case.preamble + case.request)
         if case.refusal:
             refused(place, connection, case, before)
             return
@@ -158,7 +150,7 @@ def check_case(case: Case, place: Place) -> None:
         expected = case.expected(plain)
         first = environ_of(connection.response())
         check(first, expected)
-        if b"HTTP/1.0" in case.request:
+        if slowly or b"HTTP/1.0" in case.request:
             return
         # The same head is remembered; what is said by another one must not be, nor forgotten.
         for _ in range(3):
@@ -179,24 +171,13 @@ def test_cases(places: Places, cases: list[Case]) -> None:
 
     The reactor decides it, in all modes alike; `test_each_request_has_its_own_client` asks in each.
     """
-    check_each(cases, lambda case: check_case(case, places.of(case)))
-
-
-def check_octet_by_octet(case: Case, place: Place) -> None:
-    before = place.server.log_size()
-    with place.connect(case.peer) as connection:
-        connection.send_slowly(case.preamble + case.request)
-        if case.refusal:
-            refused(place, connection, case, before)
-        else:
-            expected = case.expected(place.plain(case.peer, connection))
-            check(environ_of(connection.response()), expected)
+    check_each(cases, lambda case: check_case(case, places(case)))
 
 
 @pytest.mark.parametrize("cases", groups([case for case in CASES if case.preamble]))
 def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
     """The core reads them; its tests do this as well (core/http/tests/trust_cases.rs)."""
-    check_each(cases, lambda case: check_octet_by_octet(case, places.of(case)))
+    check_each(cases, lambda case: check_case(case, places(case), slowly=True))
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.
@@ -214,8 +195,9 @@ def test_whatever_a_stranger_says_changes_nothing(
     places: Places, stranger: Case, requests: list[list[str]]
 ) -> None:
     """Fields of all cases, in any combination, on connections that live on."""
-    with places.of(stranger).connect(stranger.peer) as connection:
-        plain = places.of(stranger).plain(stranger.peer, connection) | {"HTTP_HOST": "test"}
+    place = places(stranger)
+    with place.connect(stranger.peer) as connection:
+        plain = place.plain(stranger.peer, connection) | {"HTTP_HOST": "test"}
         for said in requests:
             environ = environ_of(connection.request("GET", "/", *said))
             check(environ, plain)
