@@ -19,7 +19,7 @@ import pytest
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.conftest import Serve
-from tests.testkit.client import BadResponse, Closed, Response, receive_until
+from tests.testkit.client import BadResponse, Closed, Response, chunked, receive_until
 from tests.testkit.process import children, descriptors, lives
 from tests.testkit.server import ROOT, Server, wait_for
 
@@ -297,7 +297,7 @@ def test_other_bodies(server: Server) -> None:
     """In chunks, and one that nobody reads."""
     with server.connect() as connection:
         connection.send_request("POST", "/say.pl?A:b%0a%0a", "Transfer-Encoding: chunked")
-        connection.send(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        connection.send(chunked(b"abc", b"de"))
         assert connection.response().body == b"abcde"
     assert server.request("POST", "/hello.cgi", body=b"x" * 1_000_000).status == 200
 

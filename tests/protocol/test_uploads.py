@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import Connection
+from tests.testkit.client import Connection, chunked
 from tests.testkit.process import children, is_stopped, limited, opened
 from tests.testkit.server import Server, wait_for
 
@@ -54,11 +54,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> str:
 def body(length: int) -> bytes:
     """Something of this length in which no two places look the same."""
     return b"".join(b"%07x " % number for number in range(length // 8 + 1))[:length]
-
-
-def chunked(*chunks: bytes) -> bytes:
-    """A body in these chunks."""
-    return b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
 
 
 def summary(content: bytes) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.programs import PROGRAMS
 from tests.support.proxies import APP, Pair, Proxy, check_client
-from tests.testkit.client import receive, receive_until
+from tests.testkit.client import chunked, receive, receive_until
 from tests.testkit.server import Server, wait_for
 
 #: More of them than a server can have requests in hand.
@@ -77,7 +77,7 @@ def test_uploads(proxy: Proxy) -> None:
             answer = connection.request("POST", "/echo", body=body).json()
             assert answer["body"].encode("latin-1") == body, size
         connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
-        connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
+        connection.send(chunked(*[b"hello"] * 1_000))
         assert connection.response().json()["body"] == "hello" * 1_000
 
 

@@ -18,7 +18,7 @@ from tests.apps.behind_gateway import streamed
 from tests.packages import lacking, need
 from tests.support.certificate import certificate
 from tests.support.proxies import HAPROXY, WebServer, nginx_text, reserve
-from tests.testkit.client import BadResponse, Connection, Response, receive_until
+from tests.testkit.client import BadResponse, Connection, Response, chunked, receive_until
 from tests.testkit.server import MODES, Server, wait_for
 
 APP = "tests/apps/behind_gateway.py"
@@ -373,7 +373,7 @@ def test_uploads(stage: Stage, way: Way) -> None:
     # In chunks, where it is all collected first; its length is known then.
     with stage.connect(way) as connection:
         connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
-        connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
+        connection.send(chunked(*[b"hello"] * 1_000))
         response = connection.response()
     if way.program == "apache2" and way.protocol != "fastcgi":
         # It does not know the length, and has to say it.

@@ -15,7 +15,7 @@ from tests.apps.streamed import summary
 from tests.packages import need
 from tests.support.each_value import DIFFERENT
 from tests.support.proxies import HAPROXY, WebServer, nginx_text, reserve
-from tests.testkit.client import Connection
+from tests.testkit.client import Connection, chunked
 from tests.testkit.server import Server, join, wait_for
 
 UPLOADS = "tests/apps/streamed.py"
@@ -86,15 +86,14 @@ def test_an_upload_is_read_as_it_comes(front: Front) -> None:
     for framing in (f"Content-Length: {len(content)}", "Transfer-Encoding: chunked"):
         with front.connect() as connection:
             half = len(content) // 2
-            parts = [content[:half], content[half:]]
+            sent = content
             if framing.endswith("chunked"):
-                parts = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
-                parts[1] += b"0\r\n\r\n"
+                sent = chunked(content[:half], content[half:])
             before = front.server.log().count("entered whole")
             connection.send_request("POST", "/whole", framing)
-            connection.send(parts[0])
+            connection.send(sent[:half])
             front.server.wait_log("entered whole", before + 1)
-            connection.send(parts[1])
+            connection.send(sent[half:])
             assert connection.response().body == summary(content)
 
 

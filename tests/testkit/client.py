@@ -5,7 +5,13 @@ from __future__ import annotations
 from loadtests.clients.strict import BadResponse, Closed, Connection, Response
 from loadtests.measure.waiting import HANG
 
-__all__ = ["HANG", "BadResponse", "Closed", "Connection", "Response", "receive", "receive_until"]
+__all__ = ["HANG", "BadResponse", "Closed", "Connection", "Response"]
+__all__ += ["chunked", "receive", "receive_until"]
+
+
+def chunked(*chunks: bytes) -> bytes:
+    """A body in these chunks."""
+    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
 
 
 def receive(connection: Connection, size: int) -> bytes:

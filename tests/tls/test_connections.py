@@ -21,7 +21,7 @@ from tests.apps import streamed
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
-from tests.testkit.client import Connection, receive
+from tests.testkit.client import Connection, chunked, receive
 from tests.testkit.server import Server, wait_for
 
 BIND = ("https://127.0.0.1:0",)
@@ -147,8 +147,7 @@ def test_uploads(servers: Servers, version: str) -> None:
                 assert answer["body"].encode() == body, size
             pieces = [body[at : at + 7_000] for at in range(0, size, 7_000)]
             connection.send_request("POST", "/", "Transfer-Encoding: chunked")
-            connection.send(b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in pieces))
-            connection.send(b"0\r\n\r\n")
+            connection.send(chunked(*pieces))
             assert connection.response().json()["body"].encode() == body, size
         # Every byte of a request in a record of its own.
         for _ in range(2):
