@@ -1,4 +1,4 @@
-"""The cases of the gateway protocols over real connections, in every mode."""
+"""The cases of the gateway protocols over real connections."""
 
 from __future__ import annotations
 

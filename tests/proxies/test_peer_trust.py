@@ -1,4 +1,4 @@
-"""Peer trust: fields of proxies about the client, believed or not, in every mode."""
+"""Peer trust: fields of proxies about the client, believed or not."""
 
 from __future__ import annotations
 
