@@ -284,7 +284,7 @@ def test_who_takes_too_long(mode: str, tmp_path: Path) -> None:
 @pytest.mark.each_mode
 def test_too_many(mode: str) -> None:
     """Where one is served at a time, others are not let in meanwhile, but later."""
-    most = 1 if mode == "forking" else 3
+    most = 1 if mode in ("single", "forking") else 3
     with Server(ECHO, mode, "--max-connections", str(most), "--workers", "1") as server:
         first = [server.connect() for _ in range(most)]
         for connection in first:
