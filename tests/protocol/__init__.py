@@ -17,6 +17,6 @@ test_response_spool.py      Responses spooled to temporary files for slow client
 test_streamed_bodies.py     Request bodies that the application receives while it runs
 test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode
 test_uploads.py             Large request bodies: effects on other requests, disk space and memory
-test_vanishing_clients.py   Clients that vanish or fall silent within a request or a response
+test_vanishing_clients.py   Clients that vanish within a request or a response
 test_wsgi.py                PEP 3333 over real connections, in every mode
 """

@@ -312,6 +312,20 @@ class Server(Program):
         self._connections.append(connection)
         return connection
 
+    def port_of(self, scheme: str) -> int:
+        """The port of 127.0.0.1 at which it speaks `http`, `https`, `uwsgi` and so on."""
+        found = re.search(rf"\b{scheme}://127\.0\.0\.1:(\d+)", self.urls)
+        assert found, self.urls
+        return int(found[1])
+
+    def is_refusing(self) -> bool:
+        """Whether nobody listens at its port any more."""
+        try:
+            self.connect().close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
     def enter(self, gate: Path, path: str = "/wait") -> Connection:
         """A connection whose request waits in the application until the file `gate` exists."""
         connection = self.connect()
