@@ -56,6 +56,12 @@ pub(crate) const fn is_field_content(byte: u8) -> bool {
     CLASSES[byte as usize] & FIELD != 0
 }
 
+/// `field-value` (RFC 9110 section 5.5), perhaps with white space around it.
+#[inline]
+pub fn is_field_value(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| is_field_content(byte))
+}
+
 /// `token` (RFC 9110 section 5.6.2).
 #[inline(always)]
 pub fn is_token(bytes: &[u8]) -> bool {
