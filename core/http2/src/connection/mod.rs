@@ -300,13 +300,14 @@ impl Connection {
         }
     }
 
-    /// The embedding lets go of a stream: one that was reset makes room for another, any other is reset. Nothing happens to one
-    /// that has ended.
+    /// The embedding lets go of a stream: one that was reset makes room for another, any other is reset, as an internal error unless
+    /// its request was refused. Nothing happens to one that has ended.
     pub fn close(&mut self, stream: u32) {
         if self.streams.is_reset(stream) {
             self.streams.remove(stream, Closed::ByServer);
         } else {
-            self.reset(stream, ErrorCode::InternalError);
+            let fault = self.streams.peek(stream).and_then(|state| state.fault);
+            self.reset(stream, fault.unwrap_or(ErrorCode::InternalError));
         }
     }
 

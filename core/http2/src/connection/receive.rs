@@ -539,8 +539,7 @@ impl Connection {
         match header.stream > self.streams.last {
             // A stream that has not begun cannot be reset.
             true => Err(ConnectionError { code: error.code, reason: error.reason }),
-            false if self.streams.get(header.stream).is_some() => self.stream_error(header.stream, error),
-            false => Ok(None),
+            false => self.stream_error(header.stream, error),
         }
     }
 
