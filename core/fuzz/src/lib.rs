@@ -16,12 +16,16 @@ mod conditional_fields;
 pub mod corpus;
 mod forwarded;
 mod gateway;
+mod hpack;
+mod http2;
 #[path = "../../http/tests/packet/mod.rs"]
 mod packet;
 #[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
 mod response;
+#[path = "../../http2/tests/session/mod.rs"]
+mod session;
 mod streamed;
 mod tls_session;
 #[path = "../../http/tests/trust/mod.rs"]
@@ -33,6 +37,8 @@ pub use compressed_fields::compressed_fields;
 pub use conditional_fields::conditional_fields;
 pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
+pub use hpack::hpack;
+pub use http2::{http2, http2_calls};
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use response::response;
@@ -44,7 +50,7 @@ pub use upgrade::upgrade;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -58,4 +64,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("upgrade", upgrade),
     ("compress", compress),
     ("compressed_fields", compressed_fields),
+    ("hpack", hpack),
+    ("http2", http2),
+    ("http2_calls", http2_calls),
 ];

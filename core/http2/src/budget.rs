@@ -47,7 +47,7 @@ impl Budget {
 
     /// A response is complete.
     pub(crate) fn response(&mut self) {
-        self.resets = (self.resets + 1).min(self.most_resets);
+        self.resets = self.resets.saturating_add(1).min(self.most_resets);
     }
 
     /// Content is sent: the client has to update its windows.

@@ -441,11 +441,11 @@ impl Connection {
         let malformed = |reason| ConnectionError { code: ErrorCode::CompressionError, reason };
         let mut tail = std::mem::take(&mut block.tail);
         if tail.is_empty() {
-            let decoded = self.decoder.decode(fragment, is_end, field).map_err(|fault| malformed(fault.0))?;
+            let decoded = self.decoder.decode(fragment, is_end, field).map_err(malformed)?;
             tail.extend_from_slice(&fragment[decoded..]);
         } else {
             tail.extend_from_slice(fragment);
-            let decoded = self.decoder.decode(&tail, is_end, field).map_err(|fault| malformed(fault.0))?;
+            let decoded = self.decoder.decode(&tail, is_end, field).map_err(malformed)?;
             tail.drain(..decoded);
         }
         block.tail = tail;

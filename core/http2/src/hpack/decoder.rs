@@ -6,16 +6,15 @@ use crate::hpack::integer::{self, Partly};
 use crate::hpack::static_table::STATIC_TABLE;
 use crate::options::Options;
 
-/// A header block that cannot be decoded: the tables of both sides no longer agree, so the connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+/// Why a header block cannot be decoded: the tables of both sides no longer agree, so the connection ends.
+type Malformed = &'static str;
 
-const INTEGER: Malformed = Malformed("a number in a header block over the limit");
-const INDEX: Malformed = Malformed("an index in a header block that no field has");
-const HUFFMAN: Malformed = Malformed("a malformed Huffman code in a header block");
-const TABLE_SIZE: Malformed = Malformed("a size of the header table over the one offered");
-const LATE_SIZE: Malformed = Malformed("a size of the header table within a header block");
-const CUT: Malformed = Malformed("a header block that ends within a field");
+const INTEGER: Malformed = "a number in a header block over the limit";
+const INDEX: Malformed = "an index in a header block that no field has";
+const HUFFMAN: Malformed = "a malformed Huffman code in a header block";
+const TABLE_SIZE: Malformed = "a size of the header table over the one offered";
+const LATE_SIZE: Malformed = "a size of the header table within a header block";
+const CUT: Malformed = "a header block that ends within a field";
 
 /// What a representation of a field is read as.
 enum Literal {
@@ -55,13 +54,13 @@ impl Decoder {
     /// Decodes the fields at the front of a block and passes each to `field`. Returns the number of bytes decoded; the rest is an
     /// incomplete field, to be given again with what follows. `is_end`: nothing follows.
     ///
-    /// The result does not depend on how a block is cut.
-    pub(crate) fn decode(
+    /// The result does not depend on how a block is cut. An error is the reason, for the log.
+    pub fn decode(
         &mut self,
         block: &[u8],
         is_end: bool,
         mut field: impl FnMut(&[u8], &[u8]),
-    ) -> Result<usize, Malformed> {
+    ) -> Result<usize, &'static str> {
         let mut at = 0;
         while at < block.len() {
             match self.next(&block[at..], &mut field)? {
@@ -76,11 +75,6 @@ impl Decoder {
             self.value = Vec::new();
         }
         Ok(at)
-    }
-
-    /// The same for a whole block, for tests and other programs: the fields, or what is wrong.
-    pub fn decode_block(&mut self, block: &[u8], field: impl FnMut(&[u8], &[u8])) -> Result<(), &'static str> {
-        self.decode(block, true, field).map(drop).map_err(|malformed| malformed.0)
     }
 
     fn next(&mut self, block: &[u8], field: &mut impl FnMut(&[u8], &[u8])) -> Result<Partly<()>, Malformed> {
@@ -216,11 +210,11 @@ mod tests {
                         let mut whole: Fields = Vec::new();
                         decoder
                             .clone()
-                            .decode_block(&block, |name, value| whole.push((name.into(), value.into())))
+                            .decode(&block, true, |name, value| whole.push((name.into(), value.into())))
                             .unwrap();
                         assert_eq!(fields, whole);
                     }
-                    decoder.decode_block(&block, |name, value| decoded.push((name.into(), value.into()))).unwrap();
+                    decoder.decode(&block, true, |name, value| decoded.push((name.into(), value.into()))).unwrap();
                     blocks += 1;
                 }
                 Some(("size", size)) => assert_eq!(decoder.table.size(), size.parse().unwrap()),
@@ -269,7 +263,7 @@ mod tests {
         let mut decoder = Decoder::new(64);
         let mut fields: Fields = Vec::new();
         let block = bytes("40 04 61616161 04 62626262  7e 05 6363636363  be");
-        decoder.decode_block(&block, |name, value| fields.push((name.into(), value.into()))).unwrap();
+        decoder.decode(&block, true, |name, value| fields.push((name.into(), value.into()))).unwrap();
         assert_eq!(fields[1], (b"aaaa".to_vec(), b"ccccc".to_vec()));
         assert_eq!(fields[2], fields[1]);
         // A field larger than the table empties it.

@@ -160,7 +160,7 @@ mod tests {
         let lengths = [0; 3].map(|_| {
             let block = encoder.encode_block(RESPONSE);
             let mut fields = Vec::new();
-            decoder.decode_block(&block, |name, value| fields.push((name.to_vec(), value.to_vec()))).unwrap();
+            decoder.decode(&block, true, |name, value| fields.push((name.to_vec(), value.to_vec()))).unwrap();
             assert_eq!(fields, RESPONSE.map(|(name, value)| (name.to_vec(), value.to_vec())));
             block.len()
         });
@@ -177,7 +177,7 @@ mod tests {
             let mut exchange = |encoder: &mut Encoder| {
                 let block = encoder.encode_block(RESPONSE);
                 let mut count = 0;
-                decoder.decode_block(&block, |_, _| count += 1).unwrap();
+                decoder.decode(&block, true, |_, _| count += 1).unwrap();
                 assert_eq!(count, RESPONSE.len());
                 block
             };
@@ -204,7 +204,7 @@ mod tests {
             let mut block = Vec::new();
             encoder.status(&mut block, status);
             let mut read = Vec::new();
-            decoder.decode_block(&block, |name, value| read.push((name.to_vec(), value.to_vec()))).unwrap();
+            decoder.decode(&block, true, |name, value| read.push((name.to_vec(), value.to_vec()))).unwrap();
             assert_eq!(read, [(b":status".to_vec(), status.to_string().into_bytes())]);
         }
     }

@@ -53,17 +53,22 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The frames in some bytes, which must be whole.
-pub fn frames(mut bytes: &[u8]) -> Vec<Frame> {
+pub fn frames(bytes: &[u8]) -> Vec<Frame> {
+    let (frames, rest) = split(bytes);
+    assert!(rest.is_empty(), "half a frame");
+    frames
+}
+
+/// The whole frames at the front of some bytes, and the rest.
+pub fn split(mut bytes: &[u8]) -> (Vec<Frame>, &[u8]) {
     let mut frames = Vec::new();
     while let [a, b, c, kind, flags, d, e, f, g, rest @ ..] = bytes {
-        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-        let (payload, rest) = rest.split_at(length);
+        let Some((payload, rest)) = rest.split_at_checked(u32::from_be_bytes([0, *a, *b, *c]) as usize) else { break };
         let stream = u32::from_be_bytes([*d, *e, *f, *g]);
         frames.push(Frame { kind: *kind, flags: *flags, stream, payload: payload.to_vec() });
         bytes = rest;
     }
-    assert!(bytes.is_empty(), "half a frame");
-    frames
+    (frames, bytes)
 }
 
 fn string(out: &mut Vec<u8>, text: &[u8]) {
@@ -97,7 +102,8 @@ fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|character| u8::try_from(character).unwrap()).collect()
 }
 
-fn hex(text: &str) -> Vec<u8> {
+/// The bytes of hexadecimal digits.
+pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
@@ -152,7 +158,8 @@ impl<'a> Words<'a> {
         text.split(" ; ")
             .filter(|part| !part.is_empty())
             .map(|part| {
-                let (name, value) = part.split_at(1 + part[1..].find(':').unwrap_or_else(|| panic!("{part}: no field")));
+                let (name, value) =
+                    part.split_at(1 + part[1..].find(':').unwrap_or_else(|| panic!("{part}: no field")));
                 (latin1(name), latin1(value[1..].strip_prefix(' ').unwrap_or(&value[1..])))
             })
             .collect()
@@ -167,7 +174,9 @@ pub fn client(step: &str) -> Vec<u8> {
         let (count, from) = counts.split_once(' ').unwrap();
         let (count, from): (u32, u32) = (count.parse().unwrap(), from.parse().unwrap());
         let ids = (0..count).map(|number| (from + 2 * number).to_string());
-        return ids.flat_map(|id| steps.replace("{}", &id).split(" && ").flat_map(client).collect::<Vec<_>>()).collect();
+        return ids
+            .flat_map(|id| steps.replace("{}", &id).split(" && ").flat_map(client).collect::<Vec<_>>())
+            .collect();
     }
     let words = Words::of(step);
     let flag = |name: &str, bit: u8| if words.has(name) { bit } else { 0 };
@@ -205,13 +214,9 @@ pub fn client(step: &str) -> Vec<u8> {
         "PING" => frame(PING, flag("ack", 1), 0, &hex(words.words[1])),
         "GOAWAY" => frame(GOAWAY, 0, 0, &[0; 8]),
         "WINDOW_UPDATE" => frame(WINDOW_UPDATE, 0, words.number(1), &words.number(2).to_be_bytes()),
-        "PRIORITY_UPDATE" => {
-            frame(16, 0, 0, &[&words.number(1).to_be_bytes()[..], words.behind.as_bytes()].concat())
-        }
+        "PRIORITY_UPDATE" => frame(16, 0, 0, &[&words.number(1).to_be_bytes()[..], words.behind.as_bytes()].concat()),
         // FRAME kind flags stream [-- payload in digits]
-        "FRAME" => {
-            frame(words.number(1) as u8, words.number(2) as u8, words.number(3), &hex(&repeated(words.behind)))
-        }
+        "FRAME" => frame(words.number(1) as u8, words.number(2) as u8, words.number(3), &hex(&repeated(words.behind))),
         "RAW" => hex(&repeated(words.behind)),
         "TEXT" => latin1(words.behind),
         other => panic!("{other}: no step of a client"),
@@ -306,7 +311,7 @@ impl Session {
                 let field = |name: &[u8], value: &[u8]| {
                     fields.push(format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
                 };
-                self.decoder.decode_block(&block, field).unwrap();
+                self.decoder.decode(&block, true, field).unwrap();
                 write!(text, " {stream}{end} -- {}", fields.join(" ; "))
             }
             RST_STREAM => write!(text, " {stream} {}", ErrorCode::of(number(0)).name()),
@@ -382,7 +387,11 @@ impl Session {
             other => panic!("{other}: no step of a server"),
         };
         // Without `= …` the call succeeds. `keep`: the output stays, as if the client did not read.
-        assert_eq!(result, expected.unwrap_or(if words.words[0] == "data" { words.words[2] } else { "done" }), "{step}");
+        assert_eq!(
+            result,
+            expected.unwrap_or(if words.words[0] == "data" { words.words[2] } else { "done" }),
+            "{step}"
+        );
         if !words.has("keep") {
             self.collect();
         }
