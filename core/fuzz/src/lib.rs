@@ -14,6 +14,8 @@ mod compress;
 mod compressed_fields;
 mod conditional_fields;
 pub mod corpus;
+#[path = "../../http2/tests/echo/mod.rs"]
+mod echo;
 mod forwarded;
 mod gateway;
 mod hpack;
@@ -35,6 +37,7 @@ mod upgrade;
 pub use compress::compress;
 pub use compressed_fields::compressed_fields;
 pub use conditional_fields::conditional_fields;
+pub use echo::Echo;
 pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
 pub use hpack::hpack;
