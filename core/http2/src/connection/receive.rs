@@ -38,6 +38,8 @@ pub(super) struct Content {
 
 /// The meaning of a header block.
 #[derive(Clone, Debug)]
+// Nearly all blocks are heads.
+#[allow(clippy::large_enum_variant)]
 enum Meaning {
     /// The head of a request.
     Head(HeadBuilder),
@@ -119,13 +121,12 @@ impl Connection {
 
     /// Takes bytes up to the end of the next frame; of DATA only up to its content.
     fn next_frame(&mut self, bytes: &mut &[u8]) -> Outcome {
-        if self.input.is_empty() {
-            if let Some((header, needed)) = self.frame_length(bytes)? {
-                if let Some(frame) = bytes.get(..needed) {
-                    *bytes = &bytes[needed..];
-                    return self.frame(header, &frame[HEADER..]);
-                }
-            }
+        if self.input.is_empty()
+            && let Some((header, needed)) = self.frame_length(bytes)?
+            && let Some(frame) = bytes.get(..needed)
+        {
+            *bytes = &bytes[needed..];
+            return self.frame(header, &frame[HEADER..]);
         }
         let mut input = std::mem::take(&mut self.input);
         let outcome = loop {
@@ -160,10 +161,10 @@ impl Connection {
         if header.length > Options::FRAME {
             return Err(ConnectionError::frame_size("a frame over 16384 bytes"));
         }
-        if let Some(block) = &self.block {
-            if header.kind != frame::CONTINUATION || header.stream != block.stream {
-                return Err(ConnectionError::protocol("another frame within a header block"));
-            }
+        if let Some(block) = &self.block
+            && (header.kind != frame::CONTINUATION || header.stream != block.stream)
+        {
+            return Err(ConnectionError::protocol("another frame within a header block"));
         }
         let payload = match header.kind {
             frame::DATA => header.length.min(usize::from(header.has(frame::PADDED))),
@@ -369,7 +370,7 @@ impl Connection {
             meaning = Meaning::Fault(DEPENDS_ON_ITSELF);
         }
         let block = Block { stream, ends_stream, meaning, frames: 0, bytes: 0, tail: Vec::new() };
-        self.fragment(Box::new(block), fragment, header.has(frame::END_HEADERS))
+        self.fragment(block, fragment, header.has(frame::END_HEADERS))
     }
 
     /// What a header block on a stream means.
@@ -416,14 +417,14 @@ impl Connection {
     /// Section 6.10.
     fn continuation(&mut self, header: FrameHeader, payload: &[u8]) -> Outcome {
         match self.block.take() {
-            Some(block) => self.fragment(block, payload, header.has(frame::END_HEADERS)),
+            Some(block) => self.fragment(*block, payload, header.has(frame::END_HEADERS)),
             None => Err(ConnectionError::protocol("CONTINUATION without HEADERS before it")),
         }
     }
 
     /// Decodes a part of a header block. Fields are checked as they come, so a block takes no more memory than the head that it
     /// becomes, and one incomplete field.
-    fn fragment(&mut self, mut block: Box<Block>, fragment: &[u8], is_end: bool) -> Outcome {
+    fn fragment(&mut self, mut block: Block, fragment: &[u8], is_end: bool) -> Outcome {
         block.frames += 1;
         block.bytes += fragment.len();
         if block.bytes > self.options.block() {
@@ -450,9 +451,9 @@ impl Connection {
         }
         block.tail = tail;
         if is_end {
-            return self.end_block(*block);
+            return self.end_block(block);
         }
-        self.block = Some(block);
+        self.block = Some(Box::new(block));
         Ok(None)
     }
 
