@@ -58,6 +58,9 @@ impl Options {
     pub(crate) const BLOCK_FRAMES: u32 = 64;
     /// Ended streams that are remembered, to tell late frames from wrong ones.
     pub(crate) const REMEMBERED_STREAMS: usize = 128;
+    /// Bytes of a header block, and of the text of its head, up to which it is recognized when it comes again.
+    pub(crate) const REMEMBERED_BLOCK: usize = 128;
+    pub(crate) const REMEMBERED_HEAD: usize = 2 << 10;
     /// Priorities that are remembered for streams that are yet to come.
     pub(crate) const EARLY_PRIORITIES: usize = 8;
 

@@ -15,6 +15,11 @@ use crate::reject::Reject;
 /// The end of a request line: the version, as nginx and Apache write it in a log.
 const LINE_END: &[u8] = b" HTTP/2.0\r\n";
 
+/// Bytes and fields of a usual head, for which memory is taken at once.
+const USUAL_TEXT: usize = 512;
+const USUAL_FIELDS: usize = 12;
+const USUAL_PSEUDO: usize = 64;
+
 /// The pseudo-header fields of a request (RFC 9113 section 8.3.1).
 const PSEUDO_FIELDS: [&[u8]; 4] = [b":method", b":scheme", b":authority", b":path"];
 const METHOD: usize = 0;
@@ -111,6 +116,7 @@ impl HeadBuilder {
             }
             _ => {}
         }
+        self.pseudo.reserve(USUAL_PSEUDO);
         self.found[which] = Some(Span::new(self.pseudo.len(), value.len()));
         self.pseudo.extend_from_slice(value);
         Ok(())
@@ -120,8 +126,14 @@ impl HeadBuilder {
         self.found[which].map_or(b"", |span| span.of(&self.pseudo))
     }
 
-    fn line(&self) -> Vec<u8> {
-        [self.pseudo(METHOD), b" ", self.pseudo(PATH), LINE_END].concat()
+    fn push_line(&mut self) {
+        self.text.reserve(USUAL_TEXT.max(self.pseudo.len()));
+        self.head.fields.reserve(USUAL_FIELDS);
+        let part = |which: usize| self.found[which].map_or(&b""[..], |span| span.of(&self.pseudo));
+        self.text.extend_from_slice(part(METHOD));
+        self.text.push(b' ');
+        self.text.extend_from_slice(part(PATH));
+        self.text.extend_from_slice(LINE_END);
     }
 
     /// Writes the request line and `Host`, when no pseudo-header field can follow.
@@ -129,7 +141,7 @@ impl HeadBuilder {
         if std::mem::replace(&mut self.has_line, true) {
             return Ok(());
         }
-        self.text = self.line();
+        self.push_line();
         let (method, path) = (self.pseudo(METHOD).len(), self.pseudo(PATH).len());
         self.head.version = Version::Http2;
         self.head.method = Span::new(0, method);
@@ -154,11 +166,14 @@ impl HeadBuilder {
         };
         self.head.parts.is_https = self.pseudo(SCHEME).eq_ignore_ascii_case(b"https");
         if self.found[AUTHORITY].is_some() {
-            let authority = self.pseudo(AUTHORITY).to_vec();
-            if !is_authority(&authority) {
-                return Err(Reject::bad("a malformed :authority"));
-            }
-            self.push(b"host", &authority, limits)?;
+            let pseudo = std::mem::take(&mut self.pseudo);
+            let authority = self.found[AUTHORITY].map_or(&b""[..], |span| span.of(&pseudo));
+            let pushed = match is_authority(authority) {
+                true => self.push(b"host", authority, limits),
+                false => Err(Reject::bad("a malformed :authority")),
+            };
+            self.pseudo = pseudo;
+            return pushed;
         }
         Ok(())
     }
@@ -208,7 +223,7 @@ impl HeadBuilder {
         };
         if result.is_err() {
             if !self.has_line {
-                self.text = self.line();
+                self.push_line();
                 self.head.method = Span::new(0, self.pseudo(METHOD).len());
             }
             self.text.truncate(self.text.iter().position(|&byte| byte == b'\r').unwrap_or(self.text.len()));
@@ -269,11 +284,12 @@ impl Trailers {
 
 /// Refuses names with capitals, and fields about a connection (RFC 9113 section 8.2).
 fn check_name(name: &[u8]) -> Result<(), Reject> {
-    if name.iter().any(u8::is_ascii_uppercase) {
-        return Err(Reject::bad("a capital letter in a header field name"));
-    }
-    if !is_token(name) {
-        return Err(Reject::bad("a malformed header field name"));
+    let is_good = |byte: &u8| is_tchar(*byte) && !byte.is_ascii_uppercase();
+    if name.is_empty() || !name.iter().all(is_good) {
+        return Err(match name.iter().any(u8::is_ascii_uppercase) {
+            true => Reject::bad("a capital letter in a header field name"),
+            false => Reject::bad("a malformed header field name"),
+        });
     }
     match name {
         b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {

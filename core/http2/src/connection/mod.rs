@@ -18,7 +18,7 @@ use std::sync::Arc;
 use poorhttp_http::{Head, Reject};
 
 use crate::budget::Budget;
-use crate::connection::receive::{Block, Place};
+use crate::connection::receive::{Block, Place, Remembered};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame;
 use crate::hpack::decoder::Decoder;
@@ -119,6 +119,8 @@ pub struct Connection {
     block: Option<Box<Block>>,
     decoder: Decoder,
     encoder: Encoder,
+    /// The last head, if it may come again.
+    remembered: Option<Box<Remembered>>,
     streams: Streams,
     /// Priorities of streams that are yet to come.
     early_priorities: VecDeque<(u32, Priority)>,
@@ -166,6 +168,7 @@ impl Connection {
             input: Vec::new(),
             block: None,
             decoder: Decoder::new(options.header_table() as usize),
+            remembered: None,
             encoder: Encoder::new(options.response_table as usize),
             streams: Streams::default(),
             early_priorities: VecDeque::new(),
@@ -228,7 +231,12 @@ impl Connection {
 
     /// Whether no request is under way, and no part of one has come.
     pub fn is_idle(&self) -> bool {
-        self.streams.is_empty() && self.block.is_none() && self.input.is_empty() && matches!(self.place, Place::Frame)
+        self.streams.is_empty() && !self.is_mid_frame()
+    }
+
+    /// Whether a part of a frame or of a header block has come, whose rest a client owes.
+    pub fn is_mid_frame(&self) -> bool {
+        self.block.is_some() || !self.input.is_empty() || !matches!(self.place, Place::Frame)
     }
 
     /// Whether the connection can close when its output is sent: it has failed, or no more requests come and all are answered.

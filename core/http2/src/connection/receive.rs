@@ -1,6 +1,6 @@
 //! Frames of the client to events (RFC 9113 sections 4 to 6).
 
-use poorhttp_http::{HeadBuilder, Reject, Trailers};
+use poorhttp_http::{Head, HeadBuilder, Reject, Trailers};
 
 use crate::connection::{Connection, Event, Request, SHUTDOWN_PING, Shutdown};
 use crate::error::{ConnectionError, ErrorCode};
@@ -69,6 +69,16 @@ pub(super) struct Block {
     bytes: usize,
     /// Bytes of an incomplete field.
     tail: Vec<u8>,
+}
+
+/// A header block, and the head that it means as long as the table of fields is the same: clients often repeat a request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remembered {
+    block: Vec<u8>,
+    changes: u64,
+    has_content: bool,
+    /// The head, from the second time on.
+    head: Option<(Head, Vec<u8>)>,
 }
 
 /// What a frame comes to: an event, or nothing yet.
@@ -369,6 +379,10 @@ impl Connection {
         if depends_on_itself && !matches!(meaning, Meaning::Nothing) {
             meaning = Meaning::Fault(DEPENDS_ON_ITSELF);
         }
+        let is_repeatable = header.has(frame::END_HEADERS) && fragment.len() <= Options::REMEMBERED_BLOCK;
+        if is_repeatable && matches!(meaning, Meaning::Head(_)) {
+            return self.repeatable_head(stream, ends_stream, fragment);
+        }
         let block = Block { stream, ends_stream, meaning, frames: 0, bytes: 0, tail: Vec::new() };
         self.fragment(block, fragment, header.has(frame::END_HEADERS))
     }
@@ -485,8 +499,49 @@ impl Connection {
             .is_some_and(|state| state.announced.is_some_and(|announced| announced > state.received))
     }
 
+    /// Takes a short header block, which is not decoded again if it is the last one once more.
+    fn repeatable_head(&mut self, stream: u32, ends_stream: bool, block: &[u8]) -> Outcome {
+        let changes = self.decoder.changes();
+        let mut remembered = self.remembered.take().unwrap_or_default();
+        let Remembered { block: last, changes: then, has_content, head } = &mut *remembered;
+        let is_repeated = (*then, *has_content) == (changes, !ends_stream) && last == block;
+        if let Some((head, text)) = head.as_ref().filter(|_| is_repeated) {
+            let (head, text) = (head.clone(), text.clone());
+            self.remembered = Some(remembered);
+            return self.begin(stream, head, text, Ok(()), ends_stream);
+        }
+        let limits = &self.options.limits;
+        let mut builder = HeadBuilder::default();
+        let decoded = self.decoder.decode(block, true, |name, value| builder.field(name, value, limits));
+        decoded.map_err(|reason| ConnectionError { code: ErrorCode::CompressionError, reason })?;
+        let (found, text, result) = builder.finish(!ends_stream, limits);
+        // Only what comes a second time is worth a copy.
+        let is_kept = is_repeated && result.is_ok() && text.len() <= Options::REMEMBERED_HEAD;
+        *head = is_kept.then(|| (found.clone(), text.clone()));
+        if !is_repeated {
+            last.clear();
+            last.extend_from_slice(block);
+            *has_content = !ends_stream;
+        }
+        *then = self.decoder.changes();
+        self.remembered = Some(remembered);
+        self.begin(stream, found, text, result, ends_stream)
+    }
+
     fn end_head(&mut self, stream: u32, head: HeadBuilder, ends_stream: bool) -> Outcome {
         let (head, text, result) = head.finish(!ends_stream, &self.options.limits);
+        self.begin(stream, head, text, result, ends_stream)
+    }
+
+    /// A request begins, or is refused.
+    fn begin(
+        &mut self,
+        stream: u32,
+        head: Head,
+        text: Vec<u8>,
+        result: Result<(), Reject>,
+        ends_stream: bool,
+    ) -> Outcome {
         let mut priority = Priority::default();
         let is_priority = |name: &[u8]| name == b"priority";
         for field in head.fields.iter().filter(|field| is_priority(field.name.of(&text))) {

@@ -29,14 +29,20 @@ impl Connection {
         }
         self.check(stream, Sending::Head)?;
         let fields = fields.into_iter();
-        if !fields.clone().all(is_valid) {
-            return Err(Unsent::Invalid);
+        let mut priority = None;
+        for (name, value) in fields.clone() {
+            if !is_valid((name, value)) {
+                return Err(Unsent::Invalid);
+            }
+            if name.eq_ignore_ascii_case(b"priority") {
+                priority = Some(value);
+            }
         }
         if let Some(state) = self.streams.get(stream) {
             // The response may change the priority that the client has given (RFC 9218 section 8).
-            fields.clone().filter(|(name, _)| name.eq_ignore_ascii_case(b"priority")).for_each(|(_, value)| {
+            if let Some(value) = priority {
                 state.priority.update(value);
-            });
+            }
             if !is_interim {
                 state.sending = Sending::Content;
             }

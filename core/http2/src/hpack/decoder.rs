@@ -16,6 +16,9 @@ const TABLE_SIZE: Malformed = "a size of the header table over the one offered";
 const LATE_SIZE: Malformed = "a size of the header table within a header block";
 const CUT: Malformed = "a header block that ends within a field";
 
+/// Bytes of a string whose memory is kept for the next one.
+const KEPT: usize = 256;
+
 /// What a representation of a field is read as.
 enum Literal {
     Indexed,
@@ -71,10 +74,18 @@ impl Decoder {
         }
         if is_end {
             self.has_begun = false;
-            self.name = Vec::new();
-            self.value = Vec::new();
+            for buffer in [&mut self.name, &mut self.value] {
+                if buffer.capacity() > KEPT {
+                    *buffer = Vec::new();
+                }
+            }
         }
         Ok(at)
+    }
+
+    /// A number that is another one after each change of the table. With the same table, the same block has the same fields.
+    pub(crate) fn changes(&self) -> u64 {
+        self.table.changes()
     }
 
     fn next(&mut self, block: &[u8], field: &mut impl FnMut(&[u8], &[u8])) -> Result<Partly<()>, Malformed> {

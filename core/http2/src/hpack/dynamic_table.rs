@@ -24,16 +24,23 @@ pub(crate) struct DynamicTable {
     entries: VecDeque<Entry>,
     size: usize,
     most: usize,
+    /// Number of changes so far.
+    changes: u64,
 }
 
 impl DynamicTable {
     pub(crate) fn new(most: usize) -> Self {
-        DynamicTable { entries: VecDeque::new(), size: 0, most }
+        DynamicTable { entries: VecDeque::new(), size: 0, most, changes: 0 }
     }
 
     /// The size that entries may have together.
     pub(crate) fn most(&self) -> usize {
         self.most
+    }
+
+    /// A number that is another one after each change.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The size of the entries.
@@ -64,6 +71,7 @@ impl DynamicTable {
 
     /// Adds a field; the oldest ones make room for it. A field that is larger than the table empties it (section 4.4).
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8]) {
+        self.changes += 1;
         let size = name.len() + value.len() + OVERHEAD;
         if size > self.most {
             self.evict(0);
@@ -78,6 +86,7 @@ impl DynamicTable {
 
     /// Changes the size that entries may have together.
     pub(crate) fn resize(&mut self, most: usize) {
+        self.changes += 1;
         self.most = most;
         self.evict(most);
         if most == 0 {
