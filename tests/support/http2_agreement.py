@@ -212,7 +212,10 @@ def compare_sessions(ours: Ours, count: int, seed: int) -> None:
         expected: dict[int, bytes | None] = {}
         for _ in range(chance.randrange(1, 12)):
             kind = chance.random()
-            fields = [(b"x-a", b"b" * chance.randrange(200)), (b"priority", b"u=%d, i" % chance.randrange(8))]
+            fields = [
+                (b"x-a", b"b" * chance.randrange(200)),
+                (b"priority", b"u=%d, i" % chance.randrange(8)),
+            ]
             if kind < 0.3:
                 length = chance.choice([0, 1, 16_384, 70_000, 300_000])
                 stream = client.request(b"/%d" % length, fields[: chance.randrange(3)], False)
