@@ -1,4 +1,4 @@
-"""Comparison of our HPACK and HTTP/2 with `hpack` and `h2`, independent implementations in Python."""
+"""Comparison of our HPACK and HTTP/2 with `hpack` and `h2`, libraries in Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BINARY = ("cargo", "run", "--quiet", "--manifest-path", str(ROOT / "core" / "Car
 
 Fields = list[tuple[bytes, bytes]]
 
-#: Names and values from which lists are made: known and unknown ones, short and long, text and any bytes.
+#: Names and values from which lists are made: known and unknown ones, text and any bytes.
 NAMES = (b":path", b":status", b"cookie", b"set-cookie", b"etag", b"x-a", b"content-type", b"date")
 VALUES = (b"", b"/", b"200", b"a", b"text/html; charset=utf-8", b"gzip, deflate", bytes(range(256)))
 
@@ -119,7 +119,7 @@ def plain(fields: Iterable[tuple[str | bytes, str | bytes]]) -> Fields:
 
 
 def compare_mutants(ours: Ours, count: int, seed: int) -> int:
-    """Blocks with a changed byte: both refuse them, or both see the same. Returns how many both take."""
+    """Changed blocks: both refuse them, or both see the same. Returns how many both take."""
     chance = random.Random(seed)
     taken = 0
     for _ in range(count):
@@ -155,7 +155,7 @@ class Client:
         self.ended: set[int] = set()
         self.connection.initiate_connection()
         self.take(ours.call(b"c"))
-        # `h2` takes an acknowledgement for that of the last settings, so only some at a time are under way.
+        # `h2` takes any acknowledgement for that of later settings too.
         self.exchange()
 
     def take(self, received: bytes) -> None:
@@ -205,7 +205,7 @@ class Client:
 
 
 def compare_sessions(ours: Ours, count: int, seed: int) -> None:
-    """Connections of `h2` with requests of all sizes, several at once: each gets its content back."""
+    """Connections of `h2` with several requests at once: each gets its content back."""
     chance = random.Random(seed)
     for _ in range(count):
         client = Client(ours)
@@ -238,9 +238,9 @@ def compare_sessions(ours: Ours, count: int, seed: int) -> None:
                     client.exchange()
         client.exchange()
         assert client.ended == set(expected)
-        for stream, content in expected.items():
+        for stream, wanted in expected.items():
             assert client.statuses[stream] == b"200"
-            if content is None:
+            if wanted is None:
                 assert client.content[stream].startswith(b"GET /x HTTP/2.0\r\nhost: a\r\n")
             else:
-                assert client.content.get(stream, b"") == content
+                assert client.content.get(stream, b"") == wanted
