@@ -16,6 +16,10 @@ impl Default for Priority {
 }
 
 impl Priority {
+    /// The priority of a request that comes without one. Many such clients are intermediaries that send the requests of several
+    /// people, and one large response must not hold up all others (RFC 9218 section 13.1).
+    pub(crate) const UNKNOWN: Priority = Priority { urgency: 3, is_incremental: true };
+
     /// Takes what a field `Priority` says. It is a dictionary of structured fields (RFC 8941); what is not understood is ignored.
     pub fn update(&mut self, value: &[u8]) {
         for member in value.split(|&byte| byte == b',') {

@@ -1,7 +1,7 @@
 //! State of a stream, and the streams of a connection (RFC 9113 section 5.1).
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::ErrorCode;
 use crate::options::Options;
@@ -81,6 +81,9 @@ pub(crate) struct Stream {
     pub(crate) fault: Option<ErrorCode>,
 }
 
+/// The place of a stream in the queue: urgency; whether it is incremental; its number if it is not, and else its turn; its number.
+type Place = (u8, bool, u64, u32);
+
 /// The streams of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
@@ -89,9 +92,18 @@ pub(crate) struct Streams {
     ended: VecDeque<(u32, Closed)>,
     /// The largest identifier that the client has used.
     pub(crate) last: u32,
-    /// Streams with a turn.
-    waiting: usize,
+    /// Streams that have content to send and a window for it.
+    queue: BTreeSet<Place>,
     next_turn: u64,
+}
+
+impl Stream {
+    /// Its place in the queue; `None`: it waits for no turn, or its window is closed.
+    fn place(&self, id: u32) -> Option<Place> {
+        let turn = self.turn.filter(|_| self.send_window > 0 && self.closed.is_none())?;
+        let Priority { urgency, is_incremental } = self.priority;
+        Some((urgency, is_incremental, if is_incremental { turn } else { id.into() }, id))
+    }
 }
 
 impl Streams {
@@ -117,24 +129,56 @@ impl Streams {
         self.open.get(&id).filter(|stream| stream.closed.is_none())
     }
 
-    /// All streams that were not reset.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Stream)> {
-        self.open.iter_mut().map(|(id, stream)| (*id, stream)).filter(|(_, stream)| stream.closed.is_none())
-    }
-
     /// How a stream that is not open has ended; `None`: it never was, or that is long ago.
     pub(crate) fn closed(&self, id: u32) -> Option<Closed> {
         let reset = self.open.get(&id).and_then(|stream| stream.closed);
         reset.or_else(|| self.ended.iter().rev().find(|(ended, _)| *ended == id).map(|(_, closed)| *closed))
     }
 
+    /// Changes what the place of a stream in the queue follows from. `None`: the stream is not open.
+    fn change<T>(&mut self, id: u32, change: impl FnOnce(&mut Stream) -> T) -> Option<T> {
+        let stream = self.open.get_mut(&id).filter(|stream| stream.closed.is_none())?;
+        let before = stream.place(id);
+        let result = change(stream);
+        let after = stream.place(id);
+        if before != after {
+            before.map(|place| self.queue.remove(&place));
+            self.queue.extend(after);
+        }
+        Some(result)
+    }
+
+    /// Changes the window of an open stream and returns it.
+    pub(crate) fn change_window(&mut self, id: u32, change: i64) -> Option<i64> {
+        self.change(id, |stream| {
+            stream.send_window += change;
+            stream.send_window
+        })
+    }
+
+    /// Changes the windows of all open streams. Returns the largest.
+    pub(crate) fn change_windows(&mut self, change: i64) -> i64 {
+        self.queue.clear();
+        let mut most = 0;
+        for (id, stream) in self.open.iter_mut().filter(|(_, stream)| stream.closed.is_none()) {
+            stream.send_window += change;
+            most = most.max(stream.send_window);
+            self.queue.extend(stream.place(*id));
+        }
+        most
+    }
+
+    /// Changes the priority of an open stream; `false`: it is not open.
+    pub(crate) fn prioritize(&mut self, id: u32, change: impl FnOnce(&mut Priority)) -> bool {
+        self.change(id, |stream| change(&mut stream.priority)).is_some()
+    }
+
     /// Marks a stream as reset until the embedding lets go of it.
     pub(crate) fn reset(&mut self, id: u32, closed: Closed) {
-        self.leave_queue(id);
-        if let Some(stream) = self.open.get_mut(&id) {
+        self.change(id, |stream| {
             stream.closed = Some(closed);
             stream.sending = Sending::Reset;
-        }
+        });
     }
 
     /// Removes a stream and remembers how it has ended.
@@ -159,71 +203,61 @@ impl Streams {
 
     /// Puts a stream at the end of the queue of those that have content to send.
     pub(crate) fn queue(&mut self, id: u32) {
-        if let Some(stream) = self.open.get_mut(&id).filter(|stream| stream.closed.is_none()) {
-            self.waiting += usize::from(stream.turn.is_none());
-            stream.turn = Some(self.next_turn);
-            self.next_turn += 1;
-        }
-    }
-
-    /// Takes the first stream out of the queue and gives it the turn.
-    pub(crate) fn grant(&mut self) -> Option<u32> {
-        let id = self.first_in_queue()?;
-        self.leave_queue(id);
-        if let Some(stream) = self.open.get_mut(&id) {
-            stream.is_granted = true;
-        }
-        Some(id)
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        self.change(id, |stream| stream.turn = Some(turn));
     }
 
     /// Removes a stream from the queue.
     pub(crate) fn leave_queue(&mut self, id: u32) {
-        if let Some(stream) = self.open.get_mut(&id) {
-            self.waiting -= usize::from(stream.turn.take().is_some());
-        }
+        self.change(id, |stream| stream.turn = None);
     }
 
-    /// The stream in the queue whose window allows content and that comes first: by urgency; streams that are not incremental one
-    /// after the other, in the order of their requests, and the others in turn (RFC 9218 section 10).
-    pub(crate) fn first_in_queue(&self) -> Option<u32> {
-        if self.waiting == 0 {
-            return None;
-        }
-        let can_send = |stream: &&Stream| stream.turn.is_some() && stream.send_window > 0;
-        let waiting = || self.open.iter().filter(|(_, stream)| can_send(stream));
-        let urgency = waiting().map(|(_, stream)| stream.priority.urgency).min()?;
-        let mut sequential = false;
-        let first = waiting().filter(|(_, stream)| stream.priority.urgency == urgency).filter(|(_, stream)| {
-            // Of those that are not incremental, only the first request.
-            stream.priority.is_incremental || !std::mem::replace(&mut sequential, true)
+    /// Takes the first stream out of the queue and gives it the turn.
+    pub(crate) fn grant(&mut self) -> Option<u32> {
+        let (.., id) = self.first_in_queue()?;
+        self.change(id, |stream| {
+            stream.turn = None;
+            stream.is_granted = true;
         });
-        first.min_by_key(|(_, stream)| stream.turn).map(|(id, _)| *id)
+        Some(id)
+    }
+
+    /// The stream that comes first: by urgency; streams that are not incremental one after the other, in the order of their
+    /// requests, and the others in turn (RFC 9218 section 10).
+    fn first_in_queue(&self) -> Option<Place> {
+        let first = *self.queue.first()?;
+        let (urgency, is_incremental, ..) = first;
+        if is_incremental {
+            return Some(first);
+        }
+        // Of those that are not incremental, the first request takes turns with the incremental ones.
+        let incremental = self.queue.range((urgency, true, 0, 0)..).next().filter(|other| other.0 == urgency);
+        let turn = |place: &Place| self.open.get(&place.3).and_then(|stream| stream.turn);
+        match incremental {
+            Some(other) if turn(other) < turn(&first) => Some(*other),
+            _ => Some(first),
+        }
     }
 
     /// Whether a stream of the queue comes before this one, which has content to send.
     pub(crate) fn is_preceded(&self, id: u32) -> bool {
         let (Some(stream), Some(first)) = (self.open.get(&id), self.first_in_queue()) else { return false };
-        let other = &self.open[&first];
-        let takes_turns = other.priority.is_incremental || stream.priority.is_incremental;
-        match other.priority.urgency.cmp(&stream.priority.urgency) {
-            _ if first == id => false,
+        let (urgency, is_incremental, _, other) = first;
+        match urgency.cmp(&stream.priority.urgency) {
+            _ if other == id => false,
             Ordering::Less => true,
             Ordering::Greater => false,
-            Ordering::Equal => !stream.is_granted && (takes_turns || first < id),
+            Ordering::Equal => !stream.is_granted && (is_incremental || stream.priority.is_incremental || other < id),
         }
     }
 
     /// Whether another stream of the same urgency waits for its turn.
     pub(crate) fn shares_turns(&self, id: u32) -> bool {
-        self.waiting > 0
-            && self.open.get(&id).is_some_and(|stream| {
-                self.open.iter().any(|(other, waiting)| {
-                    *other != id
-                        && waiting.turn.is_some()
-                        && waiting.send_window > 0
-                        && waiting.priority.urgency == stream.priority.urgency
-                        && (waiting.priority.is_incremental || stream.priority.is_incremental)
-                })
-            })
+        let Some(stream) = self.open.get(&id).filter(|_| !self.queue.is_empty()) else { return false };
+        let Priority { urgency, is_incremental } = stream.priority;
+        // Two that are not incremental do not take turns.
+        let mut others = self.queue.range((urgency, !is_incremental, 0, 0)..(urgency + 1, false, 0, 0));
+        others.any(|(.., other)| *other != id)
     }
 }

@@ -542,11 +542,12 @@ impl Connection {
         result: Result<(), Reject>,
         ends_stream: bool,
     ) -> Outcome {
-        let mut priority = Priority::default();
-        let is_priority = |name: &[u8]| name == b"priority";
-        for field in head.fields.iter().filter(|field| is_priority(field.name.of(&text))) {
-            priority.update(field.value.of(&text));
+        let mut given: Option<Priority> = None;
+        for field in head.fields.iter().filter(|field| field.name.of(&text) == b"priority") {
+            // A field says all: what is missing in it has its default value.
+            given.get_or_insert_default().update(field.value.of(&text));
         }
+        let mut priority = given.unwrap_or(Priority::UNKNOWN);
         // What comes in a frame replaces the field (RFC 9218 section 7).
         if let Some(at) = self.early_priorities.iter().position(|(early, _)| *early == stream) {
             priority = self.early_priorities.remove(at).map_or(priority, |(_, early)| early);
@@ -613,9 +614,8 @@ impl Connection {
             return Err(ConnectionError::protocol("PRIORITY_UPDATE of a stream that no client begins"));
         }
         let priority = Priority::of(value);
-        if let Some(state) = self.streams.get(stream) {
-            state.priority = priority;
-        } else if stream > self.streams.last {
+        let is_open = self.streams.prioritize(stream, |other| *other = priority);
+        if !is_open && stream > self.streams.last {
             self.early_priorities.retain(|(early, _)| *early != stream);
             if self.early_priorities.len() >= Options::EARLY_PRIORITIES {
                 self.early_priorities.pop_front();
@@ -647,8 +647,8 @@ impl Connection {
         if header.stream != 0 {
             return Err(ConnectionError::protocol("SETTINGS on a stream"));
         }
-        // Each setting takes time, and one frame can hold 2,730.
-        self.budget.frames(1 + payload.len() as u32 / 60, "too many SETTINGS")?;
+        // Each setting takes time, and one frame can hold 2,730; another window changes those of all streams.
+        self.budget.frames(1 + payload.len() as u32 / 60 + self.streams.len() as u32 / 25, "too many SETTINGS")?;
         if header.has(frame::ACK) {
             return match payload.is_empty() {
                 true => Ok(None),
@@ -693,13 +693,10 @@ impl Connection {
     fn change_windows(&mut self, window: i64) -> Result<(), ConnectionError> {
         let change = window - self.initial_send_window;
         self.initial_send_window = window;
-        for (_, state) in self.streams.iter_mut() {
-            state.send_window += change;
-            if state.send_window > i64::from(MOST) {
-                return Err(ConnectionError::flow_control("a window over 2147483647"));
-            }
+        match self.streams.change_windows(change) > i64::from(MOST) {
+            true => Err(ConnectionError::flow_control("a window over 2147483647")),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Section 6.7.
@@ -752,13 +749,11 @@ impl Connection {
             };
         }
         self.check_not_idle(stream)?;
-        let Some(state) = self.streams.get(stream) else { return Ok(None) };
-        if increment == 0 {
+        if increment == 0 && self.streams.peek(stream).is_some() {
             let error = StreamError { code: ErrorCode::ProtocolError, reason: "a WINDOW_UPDATE of 0" };
             return self.stream_error(stream, error);
         }
-        state.send_window += increment;
-        if state.send_window > i64::from(MOST) {
+        if self.streams.change_window(stream, increment).is_some_and(|window| window > i64::from(MOST)) {
             let error = StreamError { code: ErrorCode::FlowControlError, reason: "a window over 2147483647" };
             return self.stream_error(stream, error);
         }

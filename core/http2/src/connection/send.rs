@@ -38,14 +38,12 @@ impl Connection {
                 priority = Some(value);
             }
         }
-        if let Some(state) = self.streams.get(stream) {
-            // The response may change the priority that the client has given (RFC 9218 section 8).
-            if let Some(value) = priority {
-                state.priority.update(value);
-            }
-            if !is_interim {
-                state.sending = Sending::Content;
-            }
+        // The response may change the priority that the client has given (RFC 9218 section 8).
+        if let Some(value) = priority {
+            self.streams.prioritize(stream, |priority| priority.update(value));
+        }
+        if let Some(state) = self.streams.get(stream).filter(|_| !is_interim) {
+            state.sending = Sending::Content;
         }
         self.push_block(stream, Some(status), fields, ends);
         if ends {
@@ -90,8 +88,8 @@ impl Connection {
         }
         self.send_window -= taken as i64;
         self.streams.leave_queue(stream);
+        self.streams.change_window(stream, -(taken as i64));
         if let Some(state) = self.streams.get(stream) {
-            state.send_window -= taken as i64;
             state.is_granted = false;
         }
         if taken > 0 {
