@@ -102,7 +102,7 @@ impl Default for Options {
             connection_window: 2 << 20,
             header_table: 4096,
             response_table: 1024,
-            resets: 200,
+            resets: 1_000,
             frames: 2_000,
         }
     }

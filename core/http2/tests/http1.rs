@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use poorhttp_http::{Response, ServerFields};
-use poorhttp_http2::{Connection, Event, Options, PREFACE};
+use poorhttp_http2::{Connection, Event, Options, PREFACE, Unsent};
 use receiver::receive;
 use session::{DATA, HEADERS, Session, client, frame, literals};
 
@@ -134,6 +134,13 @@ fn requests_have_the_result_that_they_have_in_http1() {
     assert!(compared > 90 && refused > 150, "{compared} and {refused}");
 }
 
+/// Sends a head that the response writer has written.
+fn send_written(connection: &mut Connection, stream: u32, text: &[u8]) {
+    let end = text.iter().position(|&byte| byte == b'\n').unwrap();
+    let status = std::str::from_utf8(&text[9..12]).unwrap().parse().unwrap();
+    connection.send_lines(stream, status, &text[end + 1..], false).unwrap();
+}
+
 /// The response writer of HTTP/1.1, for a request of HTTP/2: its text has no fields about the connection.
 #[test]
 fn responses_are_written_as_text() {
@@ -149,11 +156,11 @@ fn responses_are_written_as_text() {
         assert!(response.takes_interim());
         let mut interim = Vec::new();
         response.early_hints(&mut interim, |field| field("Link", "</a>")).unwrap();
-        session.connection.send_text(1, &interim, false).unwrap();
+        send_written(&mut session.connection, 1, &interim);
         response.field(&mut out, "X-Answer", "yes").unwrap();
         response.commit(&mut out, known, &server_fields).unwrap();
         assert!(!response.ends_with_connection());
-        session.connection.send_text(1, &out, false).unwrap();
+        send_written(&mut session.connection, 1, &out);
         out.clear();
         let admitted = response.admit(5);
         response.open_chunk(&mut out, admitted);
@@ -177,15 +184,13 @@ fn responses_are_written_as_text() {
     }
 }
 
-/// Text that is no head is not sent.
+/// Lines that are no fields are not sent.
 #[test]
-fn text_that_is_no_head() {
-    for text in
-        ["", "HTTP/1.1", "HTTP/1.1 abc", "HTTP/1.1 200 OK\r\nno field\r\n\r\n", "HTTP/1.1 200 OK\r\na: b\rc\r\n\r\n"]
-    {
+fn lines_that_are_no_fields() {
+    for lines in ["no field\r\n", ": a\r\n", "a b: c\r\n", "a: b\rc\r\n", "a: b\r\n c: d\r\n"] {
         let mut session = Session::new(Options::default(), usize::MAX);
         session.begin();
         session.receive(&client("HEADERS 1 end -- get"));
-        assert!(session.connection.send_text(1, text.as_bytes(), false).is_err(), "{text:?}");
+        assert_eq!(session.connection.send_lines(1, 200, lines.as_bytes(), false), Err(Unsent::Invalid), "{lines:?}");
     }
 }

@@ -52,19 +52,15 @@ impl Connection {
         Ok(())
     }
 
-    /// The same for the text of a head of HTTP/1.1, as [`poorhttp_http::Response`] writes it.
-    pub fn send_text(&mut self, stream: u32, text: &[u8], ends: bool) -> Result<(), Unsent> {
-        let mut lines = text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let status = lines.next().and_then(|line| {
-            let digits = line.split(|&byte| byte == b' ').nth(1)?;
-            std::str::from_utf8(digits).ok()?.parse().ok()
-        });
+    /// The same for fields as the lines of HTTP/1.1 that [`poorhttp_http::Response`] writes.
+    pub fn send_lines(&mut self, stream: u32, status: u16, lines: &[u8], ends: bool) -> Result<(), Unsent> {
+        let lines = lines.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let fields = lines.filter(|line| !line.is_empty()).map(|line| {
-            // A line without a colon is a name that is none, and refused.
-            let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
-            (if colon == line.len() { b"" } else { &line[..colon] }, line.get(colon + 1..).unwrap_or_default())
+            let (name, rest) = line.split_at(line.iter().position(|&byte| byte == b':').unwrap_or(0));
+            // A line without a colon has no name, and is refused.
+            (name, rest.get(1..).unwrap_or_default())
         });
-        self.send_head(stream, status.ok_or(Unsent::Invalid)?, fields, ends)
+        self.send_head(stream, status, fields, ends)
     }
 
     /// Sends content: as much as the windows, the output and the turns of other streams allow. Returns how much that was. If it is not
