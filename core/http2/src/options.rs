@@ -45,6 +45,8 @@ impl Options {
     pub const FRAME: usize = 16_384;
     /// Bytes of output from which on no more content is taken: what is sent at once, so that an urgent stream waits for no more.
     pub const OUTPUT: usize = 64 << 10;
+    /// Bytes of the memory of output that an idle connection keeps.
+    pub(crate) const IDLE_OUTPUT: usize = 2 << 10;
     /// Bytes of output from which on a client that sends more gets an error. The embedding reads no more from
     /// [`Connection::wants_input`](crate::Connection::wants_input) on, so this is reached only if it does not ask.
     pub(crate) const UNSENT: usize = 1 << 20;

@@ -203,7 +203,7 @@ impl Connection {
         if self.gone == self.output.len() {
             (self.gone, self.control) = (0, 0);
             // An idle connection keeps no more than a small response needs.
-            if self.output.capacity() > 2 * Options::FRAME {
+            if self.output.capacity() > Options::IDLE_OUTPUT && self.streams.is_empty() {
                 self.output = Vec::new();
             }
             self.output.clear();

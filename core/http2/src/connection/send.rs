@@ -77,6 +77,7 @@ impl Connection {
         let taken = self.room(stream).min(content.len());
         let is_whole = taken == content.len();
         let mut rest = &content[..taken];
+        self.output.reserve(taken + HEADER * (1 + taken / self.largest_frame));
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(rest.len().min(self.largest_frame));
             frame::push_data(&mut self.output, stream, part, is_whole && ends && behind.is_empty());
