@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -63,12 +62,6 @@ atexit.register(os.remove, "held.pid")
 
 #: A thread that nobody ends.
 THREADS = "threading.Thread(target=threading.Event().wait).start()"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
 
 
 def save(project: ProjectFolder, kind: str, version: int, port: int = 0, threads: str = "") -> None:

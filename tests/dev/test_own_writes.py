@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -34,12 +33,6 @@ def application(environ, start_response):
 
 
 EXCLUDE = re.compile(r"leave it out with reload_exclude \((\S+) (\S+)\)")
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
 
 
 def save(project: ProjectFolder, version: int, writes: str) -> None:

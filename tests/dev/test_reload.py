@@ -18,12 +18,6 @@ from tests.testkit.process import children, lives
 from tests.testkit.server import ROOT, Server, command, environment, run, wait_for
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
-
-
 def wait_version(server: Server, wanted: str) -> None:
     """Wait until a request is answered by that version."""
     wait_text(server, f'"version": "{wanted}"')

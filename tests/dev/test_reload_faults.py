@@ -63,12 +63,6 @@ def create():
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
-
-
 #: Modes, and ways of reloading, each with one of the others.
 QUICK_PAIRS = (("forking", "on"), ("threading", "full"), ("gevent", "on"))
 

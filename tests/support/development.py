@@ -73,8 +73,12 @@ class Started(Server):
         cwd: Path,
         env: Mapping[str, str] | None = None,
         tracebacks: bool = False,
+        reloads: bool = True,
     ) -> None:
         env = {"POORHTTP_BIND": "127.0.0.1:0", **(env or {})}
+        if not reloads:
+            # A watcher, a fork server and a process that stands by take as long as all the rest.
+            env["POORHTTP_AUTORELOAD"] = "off"
         self._start(*words, cwd=cwd, env=env, tracebacks=tracebacks)
 
     @property
