@@ -792,12 +792,15 @@ def test_the_main_process_is_light() -> None:
     program = (
         "import sys\n"
         "import poorhttp.supervisor.supervisor\n"
-        "from poorhttp.plugins.dev import profiler, terminal\n"
+        "before = set(sys.modules)\n"
+        "from poorhttp.plugins.dev import terminal\n"
+        "added = {name for name in set(sys.modules) - before if name[:9] != 'poorhttp.'}\n"
+        "from poorhttp.plugins.dev import profiler\n"
         "from poorhttp.plugins.dev.reload.watch.watcher import Watcher\n"
         "heavy = {'re', 'typing', 'json', 'logging', 'asyncio', 'pathlib', 'watchfiles'}\n"
         "heavy |= {'pyinstrument', 'tempfile', 'shutil'}\n"
         "process = 'poorhttp.plugins.dev.reload.watch.watcher_process'\n"
-        "print(process in sys.modules, *heavy & set(sys.modules))\n"
+        "print(process in sys.modules, *added, *heavy & set(sys.modules))\n"
     )
     done = run(sys.executable, "-S", "-c", program)
     assert (done.stdout, done.stderr) == ("True\n", "")
