@@ -34,7 +34,10 @@ def get(server: Server, target: str) -> str:
     return answer.body.decode()
 
 
-@pytest.fixture(scope="module", params=["threading", "forking", "single", "gevent"])
+@pytest.fixture(
+    scope="module",
+    params=["threading", "forking", "gevent", pytest.param("single", marks=pytest.mark.full)],
+)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server of each mode."""
     with Server(APP, request.param) as started:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.each_value import each_value
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import MODES, Server, wait_for
+from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
 #: For `log_config`: everything goes to standard error.
@@ -33,7 +33,9 @@ def reload(server: Server, times: int = 1) -> None:
     server.wait_log("reloaded: the new version serves", times)
 
 
-@pytest.mark.parametrize(("mode", "preload"), each_value(MODES, ["off", "on"]), indirect=["mode"])
+@pytest.mark.parametrize(
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+)
 def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions) -> None:
     with versions.serve(mode, "--preload", preload) as server:
         with Load(server.port) as load:
