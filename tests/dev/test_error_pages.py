@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -16,9 +15,9 @@ from tests.conftest import Serve
 from tests.support.browser import Browser
 from tests.support.forked_command import run_command
 from tests.support.template_pages import write
-from tests.testkit.client import HANG, Connection, Response
+from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
-from tests.testkit.server import Server, command, environment, wait_for
+from tests.testkit.server import Server, command, run, wait_for
 
 APP = "tests/apps/raising.py"
 HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
@@ -460,15 +459,9 @@ def test_exposed(subcommand: str, bind: str) -> None:
             bind = f"fd:{sock.fileno()}"
         if bind == "[::]:0" and not socket.has_ipv6:
             pytest.skip("no IPv6 here")
-        done = subprocess.run(
-            command(subcommand, APP, "--debug", "on", "--bind", "127.0.0.1:0", "--bind", bind),
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=HANG,
-            pass_fds=(sock.fileno(),),
-        )
+        binds = ("--bind", "127.0.0.1:0", "--bind", bind)
+        words = command(subcommand, APP, "--debug", "on", *binds)
+        done = run(*words, inherit=[sock.fileno()])
     assert done.returncode == 3, done.stderr
     assert "--debug: refused on" in done.stderr
     assert "forced" in done.stderr

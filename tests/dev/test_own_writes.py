@@ -57,6 +57,8 @@ def test_a_file_that_is_written_again_and_again(writes: str, project: ProjectFol
             save(project, version, writes)
             wait_text(server, f"version {version}")
         assert server.log().count("reload_exclude") == 1
+    if not writes.startswith("write"):
+        return
     # With the option there is no cycle: what a cycle would do comes before the next save.
     with project.develop("threading", *found.groups()) as server:
         for version in (4, 5):

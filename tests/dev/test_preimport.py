@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -15,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.testkit.client import HANG
-from tests.testkit.server import environment
+from tests.testkit.server import environment, run
 
 #: A fork server: imports, forks a version, imports what that reports, and forks another one.
 FORK_SERVER = """
@@ -133,15 +131,8 @@ class Installation:
             "patience": patience,
         }
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
-        result = subprocess.run(
-            [sys.executable, "-c", FORK_SERVER, json.dumps(told)],
-            cwd=self.project,
-            env=environment({"PYTHONPATH": path, **(env or {})}),
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        words = (sys.executable, "-c", FORK_SERVER, json.dumps(told))
+        result = run(*words, cwd=self.project, env={"PYTHONPATH": path, **(env or {})})
         assert result.returncode == 0, result.stderr
         self.error = result.stderr
         *self.printed, last = result.stdout.splitlines()

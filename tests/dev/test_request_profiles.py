@@ -86,31 +86,29 @@ def test_what_took_long_is_in_the_profile(server: Server, tmp_path: Path) -> Non
         assert connection.request("HEAD", "/body").body == b""
         assert connection.request("GET", "/nothing").status == 500
     server.wait_log("the application returned None")
-    for page, (target, function, *_) in zip(found, targets, strict=True):
+    made = found
+    for page, (target, function, *_) in zip(made, targets, strict=True):
         text = profiled(server, page.name)
         assert text.get("Content-Type") == "text/html; charset=utf-8"
         shown = text.body.decode()
         assert shown == page.read_text()
         assert times(shown)[function] >= 0.05
         assert session(shown)["session"]["target_description"] == f"GET {target}"
-
-
-@pytest.mark.each_mode
-def test_several_at_once(server: Server, mode: str, tmp_path: Path) -> None:
-    """Each profile has its own time, and not that of the others."""
+    # Of several at once, each has its own time, and not that of the others.
+    for page in pages(tmp_path):
+        page.unlink()
     threads = [threading.Thread(target=server.get, args=("/turns",)) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        join(thread)
-    found = [times(path.read_text()) for path in pages(tmp_path)]
-    assert len(found) == 4
-    for functions in found:
+    join(*threads)
+    each = [times(path.read_text()) for path in pages(tmp_path)]
+    assert len(each) == 4
+    for functions in each:
         assert functions["compute"] >= 0.02
         # pyinstrument takes a greenlet for a thread.
         assert len([name for name in functions if name.startswith(("Dummy-", "poorhttp-"))]) <= 1
-    if mode == "gevent":
-        assert any("[out-of-context]" in functions for functions in found)
+    if server.mode == "gevent":
+        assert any("[out-of-context]" in functions for functions in each)
 
 
 def test_profiles_ask_for_the_pin(tmp_path: Path) -> None:

@@ -373,7 +373,7 @@ def test_signals_for_everybody_do_not_end_it(admin: Admin, tmp_path: Path) -> No
 
 
 def test_a_main_process_that_does_not_answer_or_ends(admin: Admin) -> None:
-    launcher = patched("poorhttp.plugins.monitor.admin.endpoint", TIMEOUT=0.3)
+    launcher = patched("poorhttp.plugins.monitor.admin.questions", TIMEOUT=0.3)
     with Server(GATE, "single", *admin.options, launcher=launcher) as server:
         wait_status(admin.path, 200)
         server.process.send_signal(signal.SIGSTOP)

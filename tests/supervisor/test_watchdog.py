@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.development import answering
 from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import Server, patched, wait_for
@@ -81,12 +82,7 @@ def test_it_hears_from_us_while_workers_answer(
 
 def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path) -> None:
     app = tmp_path / "nosy.py"
-    app.write_text(
-        "import os\n"
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [repr(sorted(os.environ)).encode()]\n"
-    )
+    app.write_text(answering("repr(sorted(os.environ)).encode()", "import os\n"))
     env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
     with Server(f"{app}:application", "single", env=env) as server:
         wait_sign(ear)

@@ -48,6 +48,14 @@ def application(environ, start_response):
 PART = "VERSION = {version}\n"
 
 
+def answering(body: str, first: str = "") -> str:
+    """The text of a module that runs a line first, and whose application answers with a body."""
+    return (
+        f"{first}def application(environ, start_response):\n"
+        f"    start_response('200 OK', [])\n    return [{body}]\n"
+    )
+
+
 def write(folder: Path, files: Mapping[str, str]) -> None:
     """Make files below a folder."""
     for name, text in files.items():
