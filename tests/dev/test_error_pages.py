@@ -39,7 +39,6 @@ def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 @pytest.fixture
 def lone() -> Server:
-    """A server of one worker."""
     return Server(APP, "threading", "--debug", "on", tracebacks=True)
 
 
@@ -314,7 +313,6 @@ class Console:
         return text_of(response)
 
     def again(self) -> str:
-        """The page of a request with the cookie that a PIN has brought."""
         return self.get("/before", HTML, self.cookie)
 
     def part(self, secret: str = "") -> str:

@@ -26,7 +26,6 @@ def fake(tmp_path: Path) -> Path:
 
 
 def visited(fake: Path) -> list[str]:
-    """Where the browser went."""
     file = fake.parent / "visited"
     return file.read_text().split() if file.exists() else []
 

@@ -25,7 +25,6 @@ def application(environ, start_response):
 
 @pytest.fixture
 def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
     project = ProjectFolder(tmp_path)
     project.save("app.py", APP.format(version=1))
     return project
@@ -48,7 +47,6 @@ def resting(server: Server) -> set[int]:
 
 
 def save(project: ProjectFolder, server: Server, number: int) -> int:
-    """Save a version, and return its process."""
     project.save("app.py", APP.format(version=number))
     return int(json.loads(wait_text(server, f'"version": "{number}"'))["pid"])
 

@@ -18,7 +18,6 @@ from tests.testkit.server import ROOT, Server, command, run, wait_for
 
 
 def wait_version(server: Server, wanted: str) -> None:
-    """Wait until a request is answered by that version."""
     wait_text(server, f'"version": "{wanted}"')
 
 

@@ -58,7 +58,6 @@ QUICK_PAIRS = (("forking", "on"), ("threading", "full"), ("gevent", "on"))
 
 
 def wait_page(server: Server, text: str) -> str:
-    """Wait until a browser is shown a page with this in it."""
     return wait_text(server, text, "text/html")
 
 

@@ -45,13 +45,11 @@ def profiled(server: Server, name: str, *headers: str, host: str = "localhost") 
 
 
 def session(page: str) -> Any:
-    """What a page shows."""
     data, _ = json.JSONDecoder().raw_decode(page.partition("const sessionData = ")[2])
     return data
 
 
 def times(page: str) -> dict[str, float]:
-    """Seconds in each function."""
     found: dict[str, float] = {}
 
     def count(frame: Any) -> None:

@@ -28,7 +28,6 @@ PLAIN = "import os, sys; sys.path.insert(0, os.getcwd())\n"
 
 
 def printed(folder: Path, code: str) -> str:
-    """What a new process prints."""
     # Empty is unset.
     env = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}
     result = run(sys.executable, "-W", "error", "-c", code, cwd=folder, env=env)
@@ -37,7 +36,6 @@ def printed(folder: Path, code: str) -> str:
 
 
 def save(path: Path, text: str, when: float | None = None) -> None:
-    """Save as editors do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     draft.write_text(text)

@@ -115,7 +115,6 @@ HANGS = """open('here', 'w').close()
 
 
 def processes_of(session: int) -> set[int]:
-    """The processes of a session."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

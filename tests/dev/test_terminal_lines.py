@@ -102,25 +102,20 @@ class Screen:
         return self._seen.decode().replace("\r\n", "\n")
 
     def plain(self) -> str:
-        """The same without colours."""
         return COLOUR.sub("", self.text())
 
     def connect(self) -> Connection:
-        """A new connection."""
         return Connection(("127.0.0.1", self.port))
 
     def get(self, target: str) -> int:
-        """The status of one GET."""
         with self.connect() as connection:
             return connection.request("GET", target).status
 
     def hang_up(self) -> None:
-        """Close the terminal."""
         os.close(self._ours)
         self._ours = -1
 
     def close(self) -> None:
-        """End it."""
         if self.process.poll() is None:
             self.process.terminate()
         self.process.wait(HANG)
@@ -411,7 +406,6 @@ def test_logging_goes_before_it(tmp_path: Path) -> None:
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """Both ends of a pipe."""
     read, write = os.pipe()
     os.set_blocking(read, False)
     yield read, write

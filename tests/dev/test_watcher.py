@@ -134,7 +134,6 @@ def watch(folder: Path) -> Iterator[Watch]:
 
 @pytest.fixture
 def watched(watch: Watch) -> Watched:
-    """The project, watched."""
     return watch()
 
 
@@ -245,7 +244,6 @@ def test_a_file_of_equal_size_and_time_takes_its_place(
 
 
 def shell(command: str, new: Path, old: Path) -> None:
-    """Replace a file by another one."""
     words = ["sh", "-c", command.format(old=old, new=new)]
     subprocess.run(words, check=True, timeout=HANG)
 
@@ -488,7 +486,6 @@ INSTALLED = "../lib/site-packages/package/__init__.py"
 
 @pytest.fixture
 def installed(folder: Path) -> Path:
-    """The folder of an installed package."""
     write_old(folder / INSTALLED)
     return folder.parent / "lib/site-packages/package"
 

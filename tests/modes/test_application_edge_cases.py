@@ -32,7 +32,6 @@ def lives(server: Server) -> None:
 
 
 def workers(server: Server) -> set[int]:
-    """The processes that may answer."""
     return set(children(server.process.pid))
 
 

@@ -279,7 +279,6 @@ HOW = {
 
 
 def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
-    """A connection to each worker."""
     found: dict[int, Connection] = {}
     wait_for(lambda: len(found) == server.workers or found_another(server, found), "every worker")
     return list(found.items())
@@ -325,7 +324,6 @@ def test_worker_dies_later(mode: str, path: str) -> None:
 
 
 def workers(server: Server) -> set[int]:
-    """The workers that there are just now."""
     return set(children(server.process.pid))
 
 

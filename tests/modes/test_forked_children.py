@@ -28,7 +28,6 @@ WAYS = ("python", "library")
 
 
 def get(server: Server, target: str) -> str:
-    """The text of an answer."""
     answer = server.get(target)
     assert answer.status == 200, answer
     return answer.body.decode()
@@ -39,7 +38,6 @@ def get(server: Server, target: str) -> str:
     params=["threading", "forking", "gevent", pytest.param("single", marks=pytest.mark.full)],
 )
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server of each mode."""
     with Server(APP, request.param) as started:
         yield started
 

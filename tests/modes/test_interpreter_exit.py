@@ -33,7 +33,6 @@ class Notes:
 
     @contextmanager
     def serve(self, mode: str, *options: str, app: str = APP, **more: Any) -> Iterator[Server]:
-        """A server of the application."""
         env = {"ENDING": str(self.path), **more.pop("env", {})}
         self.has_spans = "SPANS" in env
         with Server(app, mode, *options, env=env, **more) as server:
@@ -48,7 +47,6 @@ class Notes:
         return answer.body.decode()
 
     def read(self) -> Counter[str]:
-        """Return how often each line was written."""
         return Counter(self.path.read_text().splitlines() if self.path.exists() else [])
 
     def check(self, *pids: str, preload: str = "off") -> None:
@@ -67,7 +65,6 @@ class Notes:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Notes:
-    """A file for the lines."""
     return Notes(tmp_path / "notes")
 
 

@@ -55,17 +55,6 @@ def test_ready_line(serve: Serve, mode: str) -> None:
 
 
 @pytest.mark.each_mode
-def test_several_addresses(mode: str) -> None:
-    with Server(GATE, mode, bind=("127.0.0.1:0", "127.0.0.1:0")) as server:
-        first, second = server.urls.split(", ")
-        assert first != second
-        for url in (first, second):
-            port = int(url.rpartition(":")[2])
-            with Connection(("127.0.0.1", port)) as connection:
-                assert connection.request("GET", "/process").status == 200
-
-
-@pytest.mark.each_mode
 def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: str) -> None:
     process = process_of(serve(GATE))
     assert process["patched_before_import"] == (mode == "gevent")
@@ -121,7 +110,6 @@ def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
     assert done.stdout == "False False\nTrue\n", done.stderr
 
 
-@pytest.mark.each_mode
 def test_inherited_socket(mode: str) -> None:
     """`fd:N`, as systemd passes a listening socket."""
     listener = socket.create_server(("127.0.0.1", 0))
@@ -297,15 +285,6 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
 
 
 # Neighbours in the process
-
-
-@pytest.mark.each_mode
-def test_an_application_that_forks(serve: Serve) -> None:
-    server = serve(GATE)
-    with server.connect() as connection:
-        for _ in range(5):
-            assert connection.request("GET", "/fork").json() == 7
-        assert connection.request("GET", "/run").json() == "done\n"
 
 
 @pytest.mark.each_mode

@@ -33,7 +33,6 @@ def opened(server: Server, path: str, *fields: str) -> Connection:
 
 
 def received(connection: Connection, length: int) -> bytes:
-    """So many bytes."""
     return connection._take(length)
 
 

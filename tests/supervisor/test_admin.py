@@ -324,7 +324,6 @@ def sockets(pid: int) -> set[str]:
 
 
 def answerer(server: Server) -> int:
-    """Return the process that answers, when it does."""
     found: list[int] = []
 
     def is_there() -> bool:

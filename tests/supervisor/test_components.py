@@ -217,7 +217,6 @@ def install(tmp_path: Path) -> Callable[..., dict[str, str]]:
 
 
 def notes(env: dict[str, str]) -> list[str]:
-    """Return what components have written down so far."""
     return Path(env["NOTES"]).read_text().splitlines()
 
 
@@ -253,13 +252,11 @@ def end_successor(server: Server) -> None:
 
 
 def only_worker(server: Server) -> int:
-    """Return the worker, when those of earlier versions have ended."""
     wait_for(lambda: len(children(server.process.pid)) == 1, "the only worker")
     return children(server.process.pid)[0]
 
 
 def reload(server: Server) -> str:
-    """Reload, and return how that went."""
     done = server.log().count("reloaded")
     server.process.send_signal(signal.SIGHUP)
     server.wait_log("reloaded", done + 1)
@@ -267,7 +264,6 @@ def reload(server: Server) -> str:
 
 
 def replace_worker(server: Server) -> None:
-    """Kill the worker, and wait for another one that serves."""
     before = only_worker(server)
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")

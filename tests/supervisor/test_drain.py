@@ -34,7 +34,6 @@ def main(mode: str) -> Iterator[MainProcess]:
 
 
 def served_by(response: Response) -> int:
-    """The worker that gave an answer."""
     assert response.status == 200
     return int(response.body.split()[0])
 
@@ -314,7 +313,6 @@ class Clients:
                         break
 
     def once(self) -> None:
-        """A connection for each request."""
         while not self.enough.wait(self.pause):
             with Connection(("127.0.0.1", self.main.port)) as connection:
                 connection.request("GET", "/", "Connection: close")

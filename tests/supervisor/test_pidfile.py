@@ -57,18 +57,15 @@ class Holder:
         self.child = int(self.process.stdout.readline())
 
     def end(self) -> None:
-        """Let it remove the file and end."""
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait(HANG)
 
     def kill(self) -> None:
-        """Kill it; its child lives on."""
         self.process.kill()
         self.process.wait(HANG)
 
     def close(self) -> None:
-        """End both."""
         os.kill(self.child, signal.SIGKILL)
         self.process.kill()
         self.process.wait(HANG)

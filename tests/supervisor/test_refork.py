@@ -101,8 +101,6 @@ class Application(Server):
         return int(words[0]), int(words[1]), int(words[2]), words[3].split(",")
 
     def ask_until(self, text: str, times: int = 1) -> None:
-        """Ask until a text stands in the log."""
-
         def asked() -> bool:
             self.ask()
             return self.log().count(text) >= times

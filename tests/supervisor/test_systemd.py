@@ -219,12 +219,10 @@ class Manager:
         self.socket.settimeout(HANG)
 
     def heard(self) -> dict[str, str]:
-        """The next message."""
         lines = self.socket.recv(4096).decode().split("\n")
         return dict(line.split("=", 1) for line in lines)
 
     def nothing(self) -> bool:
-        """Whether there is no other message."""
         return not select.select([self.socket], [], [], 0)[0]
 
 
