@@ -133,7 +133,9 @@ def test_ctrl_c_ends_everything_though_a_request_hangs(tmp_path: Path) -> None:
             child.sendintr()
             child.expect("ended")
             assert "Traceback" not in str(child.before)
-            wait_for(lambda: processes_of(child.pid) == {child.pid}, "the end of all but the shell")
+            shell = child.pid
+            assert shell is not None
+            wait_for(lambda: processes_of(shell) == {shell}, "the end of all but the shell")
 
 
 def test_a_version_that_is_replaced_at_a_prompt(tmp_path: Path) -> None:
