@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -101,6 +101,7 @@ def run(
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
     timeout: float = HANG,
+    inherit: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `env` is what it has beside `environment()`."""
     return subprocess.run(
@@ -112,6 +113,7 @@ def run(
         text=True,
         timeout=timeout,
         check=False,
+        pass_fds=inherit,
     )
 
 
