@@ -13,7 +13,7 @@ from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.support.services import Tree
 from tests.testkit.process import children
-from tests.testkit.server import AT_ONCE, ROOT, Server, run, wait_for
+from tests.testkit.server import AT_ONCE, ROOT, Program, Server, run, wait_for
 
 GATE = "tests/apps/gate.py"
 
@@ -43,8 +43,13 @@ poorhttp.serve(application, bind="127.0.0.1:0")
 """
 
 
+@pytest.fixture(autouse=True)
+def executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork has the command line and the environment of its parent in `/proc`."""
+    monkeypatch.setattr(Program, "forks", False)
+
+
 def title(pid: int) -> str:
-    """What `ps` shows of a process."""
     return run("ps", "-ww", "-o", "args=", "-p", str(pid)).stdout.rstrip("\n")
 
 
@@ -65,7 +70,6 @@ def wait_titles(pids: Iterable[int], *wanted: str) -> None:
 
 
 def wait_title(pid: int, part: str) -> None:
-    """Wait until a title has this in it."""
     wait_for(lambda: part in title(pid), f"{part} in the title")
 
 
@@ -183,17 +187,9 @@ def test_arguments_without_values_of_variables(process: str) -> None:
     shown = "--env A=... --env=B=... -eC=... -e D=... -e=E=... --cgi-environment F=..."
     supervisor = "on" if process == "main" else "off"
     with Server(GATE, "threading", "--supervisor", supervisor, *options) as server:
+        assert title(server.process.pid).startswith(f"poorhttp: {process} serve ")
         assert shown in title(server.process.pid)
         assert "secret" not in title(server.process.pid)
-
-
-def test_bytes_that_are_not_printable(serve: Serve) -> None:
-    """The server accepts them in targets, and the title has none of them."""
-    server = serve(GATE, *QUERIES)
-    with server.connect() as connection:
-        connection.send(b"GET /wait?\xff\xc3\xa4\x9b[2J HTTP/1.1\r\nHost: x\r\n\r\n")
-        status = connection.response().status if not connection.at_end() else 400
-    assert status == 400, "then titles are safe by the grammar alone"
 
 
 def test_off() -> None:
@@ -202,11 +198,6 @@ def test_off() -> None:
         assert before.split(b"\0")[1:5] == [b"-W", b"error::SyntaxWarning", b"-m", b"poorhttp"]
         assert [command_line(pid) for pid in children(server.process.pid)] == [before]
         assert server.get("/process").status == 200
-
-
-def test_standalone() -> None:
-    with Server(GATE, "threading", "--supervisor", "off") as server:
-        assert title(server.process.pid).startswith("poorhttp: standalone serve ")
 
 
 def test_a_child_of_the_application(tmp_path: Path) -> None:
