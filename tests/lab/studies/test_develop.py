@@ -288,7 +288,7 @@ class TestReport:
         other = {**RUN, "run": "other", "command": "python -m loadtests show"}
         figure = {"record": "figure", "experiment": "idle", "server": "poorhttp dev", "round": 0}
         figure |= {"name": "share of a core", "value": 0.9}
-        ours = [RUN, {**figure, "run": "run", "value": 0.004}]
+        ours: list[store.Record] = [RUN, {**figure, "run": "run", "value": 0.004}]
         strangers = [
             {**figure, "run": "other"},
             # In one run with ours, as of `compare`.
