@@ -814,27 +814,19 @@ def test_no_answer_of_the_main_process(control: Control) -> None:
         with Connection(control.path) as connection:
             connection.host = "localhost"
             document = connection.request("GET", "/-/status").json()
-        assert document.keys() == DOCUMENTS["in order"]().keys()
-        assert document["services"][0].keys() == DOCUMENTS["in order"]()["services"][0].keys()
+        made = DOCUMENTS["in order"]()
+        assert kinds(document, 1) == kinds(made, 1)
+        (ours,), (other,) = document["services"], made["services"]
+        assert ours.keys() == other.keys()
+        assert kinds(ours["figures"]) == kinds(other["figures"])
+        assert kinds(ours["workers"][0]) == kinds(other["workers"][0])
 
 
-def test_shapes(control: Control) -> None:
-    """The document has what the model says."""
-
-    def shape(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: shape(each) for key, each in value.items()}
-        return type(value) if not isinstance(value, (int, float)) else float
-
-    with Server(GATE, "threading", *control.options) as server:
-        assert server.get("/process").status == 200
-        found, made = control.status(), DOCUMENTS["in order"]()
-        for one, other in (
-            (found["services"][0]["figures"], made["services"][0]["figures"]),
-            (found["services"][0]["workers"][0], made["services"][0]["workers"][0]),
-        ):
-            assert shape(one) == shape(other)
-        assert found["services"][0]["figures"]["requests"] == 1
+def kinds(value: Any, depth: int = 9) -> Any:
+    """A value with types in place of all that is no object, to a depth."""
+    if isinstance(value, dict):
+        return {key: kinds(each, depth - 1) if depth > 1 else 0 for key, each in value.items()}
+    return type(value) if not isinstance(value, (int, float)) else float
 
 
 #: A process of nobody that looks like a server: memory of the name, and an address that answers.

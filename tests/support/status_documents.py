@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import copy
+import functools
 import random
 from typing import TYPE_CHECKING
 
@@ -45,17 +46,24 @@ HOSTILE = (
 )
 
 
-def histogram(durations: list[float]) -> Histogram:
-    """The histogram of durations."""
-    counts = [0] * (len(BOUNDS) + 1)
-    for seconds in durations:
-        counts[bisect.bisect_left(BOUNDS, seconds)] += 1
-    return {"counts": counts, "sum": sum(durations)}
+@functools.cache
+def durations(number: int, seed: int) -> list[Histogram]:
+    """How long so many requests waited, were in the application, and were sent."""
+    chance = random.Random(seed)
+    found: list[Histogram] = []
+    for mean, deviation in ((-9, 1.5), (-4.5, 1.3), (-8, 1.0)):
+        counts = [0] * (len(BOUNDS) + 1)
+        total = 0.0
+        for _ in range(number):
+            seconds = chance.lognormvariate(mean, deviation)
+            counts[bisect.bisect_left(BOUNDS, seconds)] += 1
+            total += seconds
+        found.append({"counts": counts, "sum": total})
+    return found
 
 
 def figures(requests: int, seed: int = 1) -> Figures:
     """Figures of so many requests, always the same; each number in them differs from the others."""
-    chance = random.Random(seed)
     made = no_figures()
     statuses = {"1xx": 0.001, "2xx": 0.9, "3xx": 0.05, "4xx": 0.04, "5xx": 0.005}
     made["requests"] = requests
@@ -77,10 +85,8 @@ def figures(requests: int, seed: int = 1) -> Figures:
     made["queued"] = 2
     made["oldest"] = 12.75
     made["connections"] = {"reading": 5, "active": 3, "sending": 4, "idle": 31, "upgraded": 8}
-    number = min(requests, 500)
-    made["waiting"] = histogram([chance.lognormvariate(-9, 1.5) for _ in range(number)])
-    made["application"] = histogram([chance.lognormvariate(-4.5, 1.3) for _ in range(number)])
-    made["sending"] = histogram([chance.lognormvariate(-8, 1.0) for _ in range(number)])
+    waiting, application, sending = copy.deepcopy(durations(min(requests, 500), seed))
+    made.update({"waiting": waiting, "application": application, "sending": sending})
     return made
 
 

@@ -1,5 +1,6 @@
 """The studies of the load lab: calculations, reports, and a small run of each.
 
+small_run.py        a study in its tiny form, and the tables of its report
 test_balance.py     `balance`: the simulation of many workers, a small run
 test_bench.py       `bench`: parsing, medians and ratios, reports, a small run
 test_cluster.py     `cluster`: stored rounds, and reports of lost requests
@@ -15,6 +16,7 @@ test_overload.py    `overload`: what is counted, a small run, its report
 test_parallel.py    `parallel`: overload, a small run, its report
 test_power.py       `power`: phases and regression lines, a small run
 test_proxies.py     `proxies`: bursts, setups, tables, a small run of each kind
+test_reports.py     whole reports of made-up results, which are in tests/lab/recorded/reports
 test_resources.py   `resources`: counters of the kernel, a small run
 test_serial.py      `serial`: a small run, its report
 test_tables.py      sentences and tables that compare servers, and their noise

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from loadtests import store
-from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting.model import Table
-from loadtests.stats.results import Results
-from loadtests.studies import engine
 from loadtests.studies.balance.simulation import COMPUTING, KEPT, POLICIES, Outcome, simulate
-from loadtests.studies.balance.study import NAME, SHARED, STUDY
+from loadtests.studies.balance.study import SHARED, STUDY
+from tests.lab.studies.small_run import chosen, run, tables
 from tests.packages import need
 
 ALL, FEWEST, FIRST, NEXT, HASH, OURS = POLICIES
@@ -54,26 +49,13 @@ def test_few_workers_are_all_woken() -> None:
 
 def test_a_small_run(tmp_path: Path) -> None:
     need("wrk")
-    writing = store.Store(tmp_path / "r.jsonl", "r")
-    scale = next(one for one in STUDY.scales if one.name == "tiny")
-    lab = engine.Lab(writing, scale.seconds, scale.rounds, *cores())
-    options = argparse.Namespace(names=STUDY.experiments)
-    chosen = [SHARED[2], SHARED[4], *(one for one in STUDY.servers() if one.name == OURS)]
-    try:
-        engine.run(lab, STUDY.plan(lab, scale, chosen, options), "t", study=NAME)
-    finally:
-        writing.close()
-    results = Results(store.load([writing.path]))
+    servers = [SHARED[2], SHARED[4], *chosen(STUDY, OURS)]
+    results = run(STUDY, tmp_path, servers, names=STUDY.experiments)
     assert not results.failures
-    tables = {
-        part.name: part
-        for section in STUDY.report(results)
-        for part in section.parts
-        if isinstance(part, Table)
-    }
-    assert list(tables) == [f"balance-{name}" for name in STUDY.experiments]
-    assert len(tables["balance-workers"].rows) == 6
-    assert [row[0] for row in tables["balance-bursts"].rows] == [SHARED[4].name]
+    found = tables(STUDY.report(results))
+    assert list(found) == [f"balance-{name}" for name in STUDY.experiments]
+    assert len(found["balance-workers"].rows) == 6
+    assert [row[0] for row in found["balance-bursts"].rows] == [SHARED[4].name]
     # One connection has one worker, which is four times the mean.
     assert set(results.values("bursts", SHARED[4].name, "connections, 1", "requests, 1")) == {4}
-    assert [row[0] for row in tables["balance-wakeups"].rows] == [SHARED[2].name, SHARED[4].name]
+    assert [row[0] for row in found["balance-wakeups"].rows] == [SHARED[2].name, SHARED[4].name]

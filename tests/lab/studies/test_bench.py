@@ -168,35 +168,6 @@ def promised(study: Study, results: Results) -> dict[str, Sequence[Cell]]:
 
 
 class TestPromises:
-    def test_kept_and_missed(self) -> None:
-        results = Results(
-            [
-                sample("floor", 0, 4.0),
-                sample("poorhttp single", 0, 5.0),
-                sample("poorhttp single + log", 0, 4.9),
-                sample("fastwsgi", 0, 6.0),
-            ]
-        )
-        found = promised(SHOW, results)
-        cost = "CPU per request, 64 connections"
-        command = "`python -m loadtests show cost`"
-        assert found[f"{cost}, against the floor"] == (
-            *("≤ 1.2 ×", "1.25 × (1.25 – 1.25)", "single", "**no**"),
-            command,
-        )
-        assert found[f"{cost}, access log on, against the floor"] == (
-            *("≤ 1.25 ×", "1.23 × (1.23 – 1.23)", "single + log", "yes"),
-            command,
-        )
-        assert found[f"{cost}, against the best peer"] == (
-            *("≤ 0.9 ×", "0.83 × (0.83 – 0.83)", "single to fastwsgi", "yes"),
-            command,
-        )
-        assert not any("512" in what for what in found)
-        assert told.answer(SHOW.promises, results) == (
-            f"2 of 3 promises are kept. Not kept: {cost}, against the floor (by 4 %)."
-        )
-
     def test_samples_of_bench_count_for_show(self) -> None:
         run = {"record": "run", "run": "r", "command": "python -m loadtests show cost"}
         other = {"record": "run", "run": "b", "command": "python -m loadtests bench"}
@@ -212,15 +183,6 @@ class TestPromises:
         assert {promise.experiment for promise in SHOW.promises} == set(SHOW.experiments)
         measured = {promise.experiment for promise in ENDURE.promises}
         assert measured == set(ENDURE.experiments) - {"growing"}
-
-    def test_single_figures(self) -> None:
-        figure = {"record": "figure", "run": "r", "experiment": "start", "name": "seconds"}
-        records = [
-            {**figure, "server": "poorhttp single", "round": number, "value": value, "unit": "s"}
-            for number, value in enumerate((0.08, 0.2, 0.1))
-        ]
-        (row,) = promised(SHOW, Results(records)).values()
-        assert row[:4] == ("≤ 150 ms", "100 ms (80 – 200)", "single", "yes")
 
 
 class TestNames:
@@ -457,42 +419,6 @@ class TestEndurance:
     def test_a_server_that_lets_nobody_in(self) -> None:
         with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
             handle.AdverseClients("dead", free_port(), 3).__enter__()
-
-
-class TestReliability:
-    RATES = ((0, 100.0, 99.0), (1, 50.0, 49.0), (2, 80.0, 72.0))
-
-    def results(self) -> Results:
-        common = {"experiment": "growing", "scenario": "document512-64"}
-        records = [
-            {**sample(name, number, 1e6 / rate), **common, "p99_us": rate, "others_busy": 0.0}
-            for number, free, loaded in self.RATES
-            for name, rate in (("poorhttp gevent", free), ("poorhttp gevent, 1,000 dead", loaded))
-        ]
-        machine = dict.fromkeys(("cpu", "cores", "kernel", "python", "client"), "?")
-        run = {"machine": {**machine, "virtual": True, "memory": 2**30}, "command": "endure"}
-        figure = {"record": "figure", "experiment": "drip", "unit": "×", "round": 0, "run": "r"}
-        ends = [
-            {**figure, "server": f"poorhttp {mode}", "name": "heads closed", "value": share}
-            for mode, share in (("single", 1.0), ("gevent", 0.5))
-        ]
-        return Results([{"record": "run", "run": "2026-01-01", **run}, *records, *ends])
-
-    def test_the_worst_place_counts(self) -> None:
-        (row,) = promised(ENDURE, self.results()).values()
-        assert row[:4] == ("≥ 1 ×", "0.50 × (0.50 – 0.50)", "gevent; worst of 2", "**no**")
-
-    def test_page_and_plots(self, tmp_path: Path) -> None:
-        sections = ENDURE.report(self.results())
-        text = markdown.document(sections, tmp_path, "")
-        rows = " ".join(text.split())
-        assert "| 0.980 (0.900 – 0.990) | 0.980 (0.900 – 0.990) | 1.020 (1.010 – 1.111) |" in rows
-        assert "at least 0.98 × the requests per second" in sections[0].answer
-        drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-        assert set(drawn) == {"dead-rate.svg", "dead-p99.svg"}
-        for svg in drawn.values():
-            ElementTree.fromstring(svg)
-        assert all(name in text for name in drawn)
 
 
 def _check_against(application: Application) -> None:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from loadtests import __main__, programs, store
+from loadtests import programs, store
 from loadtests.arguments import choose
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree, have_ended
-from loadtests.reporting import markdown, promises
-from loadtests.reporting.markdown import insert
-from loadtests.reporting.model import Bars, Cell, Section, Table
+from loadtests.reporting import markdown
 from loadtests.servers import fixtures, registry
 from loadtests.servers.registry import content
 from loadtests.servers.running import Running
@@ -262,155 +259,3 @@ class TestSmallRuns:
                 with Running(server, scenario.application, target=scenario.target) as running:
                     assert b"<td>50</td><td>2500</td>" in running.answer.body
                     assert b"Squares for Uniserve &amp; KLone" in running.answer.body
-
-
-def sample(scenario: str, server: str, **fields: float) -> store.Record:
-    return {
-        "record": "sample",
-        "run": "2026-01-01",
-        "experiment": "page-64" if "page" in scenario else scenario.partition("-")[0],
-        "scenario": scenario,
-        "server": server,
-        "round": 0,
-        "errors": {},
-        "client_busy": 0.5,
-        "others_busy": 0.0,
-        "p50_us": 10,
-        "p99_us": 20,
-        "mean_us": 10,
-        "pss": 2**20,
-        "cpu_us": 10.0,
-        "rate": 1000.0,
-        **fields,
-    }
-
-
-def _with_run(results: Results) -> Results:
-    results.runs = [
-        {
-            "record": "run",
-            "run": "2026-01-01",
-            "command": "python -m loadtests content",
-            "commands": {},
-            "machine": {
-                "cpu": "x",
-                "cores": 2,
-                "virtual": True,
-                "memory": 2**30,
-                "kernel": "6",
-                "python": "CPython",
-                "client": "wrk",
-                "versions": {"nginx": "1.22.1"},
-            },
-        }
-    ]
-    return results
-
-
-def _rows(section: Section) -> Sequence[Sequence[Cell]]:
-    """Those of its first table."""
-    return next(part.rows for part in section.parts if isinstance(part, Table))
-
-
-class TestReport:
-    @pytest.fixture
-    def results(self) -> Results:
-        single = "poorhttp single"
-        return _with_run(
-            Results(
-                [
-                    sample("static-page-64", "floor", cpu_us=4.0),
-                    sample("static-page-64", single, cpu_us=5.2),
-                    sample("static-page-64", "lighttpd", cpu_us=5.8, client_busy=0.99),
-                    sample("site-64", single, rate=900.0),
-                    sample("site-64", "nginx + open_file_cache", rate=1000.0),
-                    sample("file-100", single, cpu_ms_per_gb=90, pss_before=0, pss_highest=2**21),
-                    sample("file-100", "nginx", cpu_ms_per_gb=100, pss_before=0, pss_highest=0),
-                    sample("cgi-perl-10", "poorhttp threading", rate=300.0),
-                    sample("cgi-perl-10", "Apache", rate=200.0),
-                    sample("template-64", "poorhttp pages, single", rate=2000.0),
-                    sample("template-64", "poorhttp Flask, single", rate=500.0),
-                    sample("template-64", "lighttpd + php-cgi", rate=1600.0),
-                ]
-            )
-        )
-
-    def test_promises(self, results: Results) -> None:
-        table = promises.table(STUDY.name, STUDY.promises, results)
-        assert table
-        assert [list(row[1:5]) for row in table.rows] == [
-            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single", "yes"],
-            ["≤ 1.25 ×", "1.30 × (1.30 – 1.30)", "single", "**no**"],
-            [
-                "≥ 1 ×",
-                "0.90 × (0.90 – 0.90)",
-                "single to nginx + open_file_cache",
-                "**no**",
-            ],
-            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single", "yes"],
-            ["≤ 16 MiB", "2.0 MiB (2.0 – 2.0)", "single", "yes"],
-            ["≥ 1 ×", "1.50 × (1.50 – 1.50)", "threading to Apache", "yes"],
-            [
-                "≥ 1 ×",
-                "1.25 × (1.25 – 1.25)",
-                "pages, single to lighttpd + php-cgi",
-                "yes",
-            ],
-        ]
-
-    def test_tables(self, results: Results) -> None:
-        told = STUDY.report(results)
-        page, *_ = told
-        assert page.answer == (
-            "CPU per request, 64 connections: poorhttp single (5.2 µs) is best; the next, lighttpd "
-            "(5.8 µs), takes 1.12 times as much; each was measured once, so small differences "
-            "may be noise."
-        )
-        figure, table = page.parts
-        assert isinstance(figure, Bars)
-        assert isinstance(table, Table)
-        assert [bar.name for bar in figure.bars] == [row[0] for row in table.rows]
-        assert table.ranking == table.columns[1].name
-        lines = markdown.lines(table).splitlines()
-        assert [[cell.strip() for cell in line.split("|")[1:5]] for line in lines[2:]] == [
-            ["floor", "4.00", "–", "1,000"],
-            ["**poorhttp single**", "5.20", "1.30", "1,000"],
-            ["lighttpd", "5.80", "1.45", "1,000"],
-        ]
-        assert table.note == (
-            "The client was the limit, not the server, with 64 connections: lighttpd."
-        )
-        site = next(one for one in told if one.title.startswith("Five pages"))
-        assert [row[0] for row in _rows(site)] == [
-            "nginx + open_file_cache",
-            "poorhttp single",
-        ]
-
-    def test_details(self, results: Results) -> None:
-        detail = {one.title: one for one in STUDY.report(results) if one.detail}
-        *_, lighttpd = _rows(detail["With the spread"])
-        assert (lighttpd[0], lighttpd[-1]) == ("lighttpd", "client saturated")
-        assert any("sendfile on;" in str(part) for part in detail["Configurations"].parts)
-        assert any("uWSGI closes each connection" in text for text in detail["Method"].text)
-
-    def test_into_a_page(
-        self, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        stored = tmp_path / "results.jsonl"
-        records = [*results.runs, *results.samples]
-        stored.write_text("".join(json.dumps(record) + "\n" for record in records))
-        page = tmp_path / "page.md"
-        page.write_text("Before.\n<!-- content -->\n<!-- end of content -->\nAfter.\n")
-        arguments = ["loadtests", "report", str(stored), "--into", str(page)]
-        monkeypatch.setattr("sys.argv", arguments)
-        monkeypatch.setattr("signal.signal", lambda *_: None)
-        for _ in range(2):
-            assert __main__.main() == 0
-        text = page.read_text()
-        assert text.count("### CGI program in Perl") == 1
-        # In short.
-        assert "With the spread" not in text
-        assert text.startswith("Before.\n")
-        assert text.endswith("After.\n")
-        with pytest.raises(LabError, match="has no place"):
-            insert(page, "none", "")

@@ -16,8 +16,6 @@ from loadtests.arguments import choose
 from loadtests.clients.steady.polling import CLIENTS
 from loadtests.errors import LabError, ServerFailure
 from loadtests.programs import ROOT
-from loadtests.reporting import promises as promise
-from loadtests.reporting.model import Cell, Table
 from loadtests.servers import projects
 from loadtests.servers.projects import FIRST, MAIN, SUB
 from loadtests.servers.registry import develop
@@ -285,102 +283,12 @@ class TestContestants:
 RUN = {"record": "run", "run": "run", "command": "python -m loadtests develop"}
 
 
-def records_of(*found: tuple[str, str, str, float]) -> list[store.Record]:
-    """Figures of one round: experiment, server, name and value."""
-    return [
-        RUN,
-        *(
-            {
-                "record": "figure",
-                "run": "run",
-                "experiment": experiment,
-                "server": server,
-                "round": 0,
-                "name": name,
-                "value": value,
-            }
-            for experiment, server, name, value in found
-        ),
-    ]
-
-
-def results_of(*found: tuple[str, str, str, float]) -> Results:
-    return Results(records_of(*found))
-
-
-def rows(results: Results) -> dict[str, list[str]]:
-    """The promises by what is promised."""
-    table = promise.table(STUDY.name, STUDY.promises, results)
-    assert table is not None
-    return {str(row[0]): [str(cell) for cell in row] for row in table.rows}
-
-
-def cells(results: Results, title: str) -> dict[str, dict[str, Cell]]:
-    """The table of a section: cells by server and column."""
-    [section] = [section for section in STUDY.report(results) if section.title == title]
-    [table] = [part for part in section.parts if isinstance(part, Table)]
-    names = [column.name for column in table.columns]
-    return {str(row[0]): dict(zip(names, row, strict=True)) for row in table.rows}
-
-
 class TestReport:
-    TIMES = (
-        ("hello", "poorhttp dev", "seconds, main", 0.02),
-        ("hello", "poorhttp dev", "seconds, sub", 0.03),
-        ("hello", "poorhttp dev", "seconds, main", 0.2),
-        ("hello", "gunicorn --reload", "seconds, main", 0.27),
-        ("hello", "granian --reload", "seconds, main", 0.5),
-        ("hello", "granian --reload", "failed", 7),
-        ("hello", "granian --reload", "failed: refused", 5),
-        ("hello", "granian --reload", "requests", 100),
-        ("hello", "granian --reload", "longest request", 1),
-        ("hello", "gunicorn --reload", "longest request", 1),
-        ("hello", "poorhttp dev", "longest request", 1),
-    )
-
-    def test_times(self) -> None:
-        found = rows(results_of(*self.TIMES))
-        median = found["from a save to its first answer, hello: median"]
-        assert median[1:5] == ["≤ 60 ms", "30 ms (20 – 200)", "hello", "yes"]
-        assert found["hello: worst"][2:5] == ["200 ms (20 – 200)", "hello", "**no**"]
-        ahead = found["hello: speed against the fastest of the others"]
-        assert ahead[1:5] == [
-            "≥ 8 ×",
-            "9.0 × (9.0 – 9.0)",
-            "hello, to gunicorn --reload",
-            "yes",
-        ]
-
-    def test_tables(self) -> None:
-        results = results_of(*self.TIMES)
-        granian = cells(results, "hello")["granian --reload"]
-        assert granian == {
-            "server": "granian --reload",
-            "saves": 1,
-            "median": 0.5,
-            "worst": 0.5,
-            "of ours": pytest.approx(16.7, abs=0.05),
-            "requests": 100,
-            "failed": 7,
-            "refused": 5,
-            "otherwise": 2,
-            "longest request": 1,
-        }
-        compared = cells(results, "From a save to the first answer")
-        # The fastest first.
-        assert list(compared) == ["poorhttp dev", "gunicorn --reload", "granian --reload"]
-        granian, ours = compared["granian --reload"], compared["poorhttp dev"]
-        assert granian["hello"] == (0.5, 0.5, 0.5, 1)
-        assert (granian["failed"], granian["requests"]) == (7, 100)
-        assert ours["hello"] == (0.03, 0.02, 0.2, 3)
-        assert (ours["failed"], ours["requests"]) == (0, 0)
-        assert ours["of ours, geometric mean"] == (1, 1, 1, 1)
-
     def test_experiments_of_other_studies_that_are_called_the_same(self) -> None:
         other = {**RUN, "run": "other", "command": "python -m loadtests show"}
         figure = {"record": "figure", "experiment": "idle", "server": "poorhttp dev", "round": 0}
         figure |= {"name": "share of a core", "value": 0.9}
-        ours = records_of(("idle", "poorhttp dev", "share of a core", 0.004))
+        ours: list[store.Record] = [RUN, {**figure, "run": "run", "value": 0.004}]
         strangers = [
             {**figure, "run": "other"},
             # In one run with ours, as of `compare`.
@@ -392,69 +300,6 @@ class TestReport:
         assert STUDY in command.reported(ours)
         assert STUDY not in command.reported([other, strangers[0]])
 
-    def test_what_is_promised_of_modes(self) -> None:
-        results = results_of(
-            ("saves", "poorhttp dev (single)", "failed", 0),
-            ("saves", "poorhttp dev (gevent)", "failed", 1),
-            ("saves", "poorhttp dev (gevent)", "pages lost", 0),
-            ("quick", "poorhttp dev", "stale", 0),
-            ("idle", "poorhttp dev", "share of a core", 0.004),
-            ("memory", "poorhttp dev", "flask: pss at start", 13),
-            ("memory", "poorhttp serve", "flask: pss at start", 10),
-        )
-        found = {row[0]: row[2:5] for row in rows(results).values()}
-        assert found == {
-            "requests refused, reset, failed or answered by a half-loaded or an older version": [
-                "1 (1 – 1)",
-                "gevent; worst of 2",
-                "**no**",
-            ],
-            "pages that lost a part": ["0 (0 – 0)", "gevent", "yes"],
-            "bursts of saves within a second whose last one was never answered": [
-                "0 (0 – 0)",
-                "poorhttp dev",
-                "yes",
-            ],
-            "share of a core while nothing changes, 5,000 files": [
-                "0.40 % (0.40 – 0.40)",
-                "on",
-                "yes",
-            ],
-            "PSS against that of `poorhttp serve`": [
-                "1.30 × (1.30 – 1.30)",
-                "flask, at start",
-                "**no**",
-            ],
-            "rounds that came to nothing": ["0 (0 – 0)", "all", "yes"],
-        }
-
-    def test_a_round_that_came_to_nothing(self) -> None:
-        found = results_of(("saves", "poorhttp dev (single)", "failed", 0))
-        found.failures.append(
-            {"server": "poorhttp dev (single)", "what": "saves, round 1", "reason": "it died"}
-        )
-        assert rows(found)["rounds that came to nothing"][4] == "**no**"
-
     def test_every_promise_belongs_to_an_experiment(self) -> None:
         measured = {promise.experiment for promise in STUDY.promises if promise.experiment}
         assert measured == set(experiments.EXPERIMENTS)
-
-    def test_page_and_plot(self, tmp_path: Path) -> None:
-        page = tmp_path / "development.md"
-        begin, end = "<!-- develop -->", "<!-- end of develop -->"
-        page.write_text(f"# Above\n{begin}\n{end}\nBelow\n", encoding="utf-8")
-        records = records_of(*self.TIMES)
-        options = Namespace(html=None, csv=None, markdown=None, figures=tmp_path, into=page)
-        command.tell(options, records)
-        text = page.read_text(encoding="utf-8")
-        assert text.startswith("# Above\n")
-        assert text.endswith("Below\n")
-        assert "poorhttp dev answers 30 ms after a save of hello (9 times as fast" in text
-        assert "### hello" not in text, "details are in the whole report only"
-        (drawn,) = tmp_path.glob("*.svg")
-        svg = drawn.read_text(encoding="utf-8")
-        assert drawn.stem == "save-to-answer"
-        assert all(f">{name}<" in svg for name in ("poorhttp dev", "granian --reload"))
-        # Twice the same, and no more.
-        command.tell(options, records)
-        assert page.read_text(encoding="utf-8") == text

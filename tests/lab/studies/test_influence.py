@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loadtests import store
 from loadtests.clients.load import Job, Load
 from loadtests.clients.native import fetch
 from loadtests.clients.registry import Client
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting.model import Table
 from loadtests.servers import registry
-from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
-from loadtests.studies import engine
 from loadtests.studies.influence import study as influence
 from loadtests.studies.influence.variation import Grid, grid, largest
-from loadtests.studies.study import TINY
+from tests.lab.studies.small_run import run, tables
 
 Rate = Callable[[str, str], float]
 MADE_UP = ("slow", "middle", "fast")
@@ -63,11 +56,6 @@ def made_up(rates: Mapping[str, Callable[[float], tuple[float, float]]]) -> Resu
             for rate, busy in [seen(SPEEDS[server])]
         ]
     )
-
-
-def tables(results: Results) -> dict[str, Table]:
-    told = influence.STUDY.report(results)
-    return {part.name: part for one in told for part in one.parts if isinstance(part, Table)}
 
 
 def verdict(results: Results) -> str:
@@ -157,7 +145,7 @@ class TestHoles:
         results = self.without(*lost)
         part, left_out = parts(results)
         assert (part.replications, left_out) == (3, ["middle"])
-        table = tables(results)["influence-rate"]
+        table = tables(influence.STUDY.report(results))["influence-rate"]
         assert [row[0] for row in table.rows] == ["fast", "slow", "middle", "Mean", "Effect"]
         assert table.rows[2][1:3] == [None, None]
         assert table.rows[2][3] is not None
@@ -178,18 +166,18 @@ class TestHoles:
     def test_nothing_is_left(self) -> None:
         results = Results([one for one in self.whole.samples if one["client"] == "a"])
         assert largest(grid(results, "rate")).replications == 0
-        assert set(tables(results)) >= {"influence-rate", "influence-busy"}
+        assert set(tables(influence.STUDY.report(results))) >= {"influence-rate", "influence-busy"}
         assert "Nothing can be analysed" in " ".join(influence.STUDY.report(results)[0].text)
 
     def test_without_replication(self) -> None:
         results = Results([one for one in self.whole.samples if one["round"] == 0])
         assert largest(grid(results, "rate")).replications == 1
-        sources = [row[0] for row in tables(results)["influence-rate-variance"].rows]
+        sources = [
+            row[0]
+            for row in tables(influence.STUDY.report(results))["influence-rate-variance"].rows
+        ]
         assert sources == ["client", "server", "error", "total"]
         assert "cannot be told apart" in " ".join(influence.STUDY.report(results)[0].text)
-
-    def test_no_results(self) -> None:
-        assert influence.STUDY.report(Results([])) == []
 
 
 def made(name: str, reason: str = "", fails_with: str = "") -> Client:
@@ -203,20 +191,6 @@ def made(name: str, reason: str = "", fails_with: str = "") -> Client:
     return Client(name, "#123456", drive, "", lambda: reason, lambda: "1")
 
 
-def run(
-    path: Path, chosen: list[Server], clients: list[Client], monkeypatch: pytest.MonkeyPatch
-) -> Results:
-    monkeypatch.setattr(influence, "CLIENTS", clients)
-    writing = store.Store(path, "r")
-    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
-    options = argparse.Namespace(clients=None)
-    try:
-        engine.run(lab, influence.STUDY.plan(lab, TINY, chosen, options), "t", study=influence.NAME)
-    finally:
-        writing.close()
-    return Results(store.load([path])).experiment(influence.NAME)
-
-
 def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = registry.named(["poorhttp single", "poorhttp threading 8"])
     clients = [
@@ -225,7 +199,8 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made("absent", reason="absent is not installed"),
         made("broken", fails_with="it gave no result"),
     ]
-    results = run(tmp_path / "r.jsonl", chosen, clients, monkeypatch)
+    monkeypatch.setattr(influence, "CLIENTS", clients)
+    results = run(influence.STUDY, tmp_path, chosen, clients=None)
     seen = [(one["client"], one["server"], one["round"]) for one in results.samples]
     assert sorted(seen) == sorted(
         (client, server.name, number)
@@ -244,27 +219,13 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = " ".join(influence.STUDY.report(results)[0].text)
     assert "it gave no result" in told
     assert "absent is not installed" in told
-    variance = tables(results)["influence-rate-variance"]
+    variance = tables(influence.STUDY.report(results))["influence-rate-variance"]
     shares = [row[2] for row in variance.rows]
     assert all(isinstance(share, float) for share in shares)
     assert sum(float(str(share)) for share in shares[:-1]) == pytest.approx(1)
 
 
-def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (good,) = registry.named(["poorhttp single"])
-    dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")
-    results = run(tmp_path / "r.jsonl", [good, dead], [made("one"), made("two")], monkeypatch)
-    assert {one["server"] for one in results.samples} == {"poorhttp single"}
-    assert all("exit code 3" in one["reason"] for one in results.failures)
-    assert len(results.failures) == influence.REPLICATIONS
-    assert "exit code 3" in " ".join(influence.STUDY.report(results)[0].text)
-
-
 def test_no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(influence, "CLIENTS", [made("absent", reason="absent is not installed")])
     with pytest.raises(LabError, match="nothing could be measured"):
-        run(
-            tmp_path / "r.jsonl",
-            registry.named(["poorhttp single"]),
-            [made("absent", reason="absent is not installed")],
-            monkeypatch,
-        )
+        run(influence.STUDY, tmp_path, registry.named(["poorhttp single"]), clients=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,21 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.arguments import choose
 from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
 from loadtests.network.hosts import Host, Network, Unavailable
-from loadtests.reporting.model import Section, Table
 from loadtests.servers.registry import Server
-from loadtests.stats.results import Results, Spread
-from loadtests.store import Record
-from loadtests.studies import engine, remote
-from loadtests.studies.engine import Lab
+from loadtests.stats.results import Spread
+from loadtests.studies import remote
 from loadtests.studies.loops import study as steps
 from loadtests.studies.loops.study import STUDY, Outlier, asked, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
-from loadtests.studies.study import FULL, TINY
+from tests.lab.studies.small_run import failures, run, tables
 from tests.support.network import hosts
 from tests.testkit.client import HANG
 
@@ -64,32 +59,11 @@ def test_a_curve_keeps_what_stands_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert curve([7.0, 8.0], []) == [(1, 7.0), (2, 8.0)]
 
 
-def measured(path: Path, servers: list[Server], *, local: bool) -> list[Record]:
-    """The records of the study in its tiny form with these servers."""
-    results = store.Store(path / "results.jsonl", "run")
-    lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
-    options = argparse.Namespace(local=local, servers=[])
-    try:
-        engine.run(lab, STUDY.plan(lab, TINY, servers, options), "loops", study=STUDY.name)
-    finally:
-        results.close()
-    return store.load([path / "results.jsonl"])
-
-
-def told(records: list[Record]) -> list[Section]:
-    return STUDY.report(Results(records).experiment(STUDY.name))
-
-
-def tables(sections: list[Section]) -> dict[str, Table]:
-    parts = [part for section in sections for part in section.parts]
-    return {part.name: part for part in parts if isinstance(part, Table)}
-
-
 def test_local_loops(tmp_path: Path) -> None:
     servers = choose("server", STUDY.servers(), ["poorhttp single", "poorhttp forking"])
-    records = measured(tmp_path, servers, local=True)
-    assert not [record for record in records if record["record"] == "failure"]
-    samples = Results(records).samples
+    results = run(STUDY, tmp_path, servers, local=True, servers=[])
+    assert not results.failures
+    samples = results.samples
     ran = list(dict.fromkeys(str(sample["server"]) for sample in samples))
     assert set(ran) >= {"poorhttp single", "poorhttp forking 2", "poorhttp single, WSGI"}
     assert len(samples) == len(ran) * 3 * steps.FEWEST_RUNS
@@ -105,7 +79,7 @@ def test_local_loops(tmp_path: Path) -> None:
         times = histogram.merge([sample["times"]])
         assert times.get_total_count() == sample["requests"]
         assert ("curve" in sample) == (sample["round"] == 0)
-    found = tables(told(records))
+    found = tables(STUDY.report(results))
     assert sorted(str(row[0]) for row in found["loops-l1"].rows) == sorted(ran)
     means = [row[1].median for row in found["loops-l1"].rows if isinstance(row[1], Spread)]
     assert len(means) == len(ran)
@@ -140,13 +114,12 @@ def test_a_server_that_dies_is_told_and_the_rest_goes_on(tmp_path: Path) -> None
         "dying", "#000000", f"{{python}} -c {code} {tmp_path}/dying.py {{module}} {{port}}"
     )
     (single,) = choose("server", STUDY.servers(), ["poorhttp single, WSGI"])
-    records = measured(tmp_path, [dying, single], local=True)
-    failures = [record for record in records if record["record"] == "failure"]
-    assert {failure["server"] for failure in failures} == {"dying"}
-    assert len(failures) == steps.FEWEST_RUNS
-    assert "of 10 requests answered" in failures[0]["reason"]
-    assert len(Results(records).samples) == 3 * steps.FEWEST_RUNS
-    text = [line for section in told(records) for line in section.text]
+    results = run(STUDY, tmp_path, [dying, single], local=True, servers=[])
+    assert failures(results) == {"dying"}
+    assert len(results.failures) == steps.FEWEST_RUNS
+    assert "of 10 requests answered" in results.failures[0]["reason"]
+    assert len(results.samples) == 3 * steps.FEWEST_RUNS
+    text = [line for section in STUDY.report(results) for line in section.text]
     assert any(line.startswith("Failed: loops L1 to L3, run 1, dying: ") for line in text)
 
 
@@ -178,13 +151,13 @@ def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "disturb", seen)
     monkeypatch.setattr(steps, "apart", apart)
     (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
-    records = measured(tmp_path, [single], local=False)
-    assert not [record for record in records if record["record"] == "failure"]
+    results = run(STUDY, tmp_path, [single], local=False, servers=[])
+    assert not results.failures
     runs = [way for way in (LAN, OUTSIDE) for _ in range(steps.FEWEST_RUNS)]
     assert links == [("server", way.delay, way.rate) for way in runs]
     for way, queue in zip(runs, queues, strict=True):
         assert f"rate {way.rate / 1e6:.0f}Mbit" in queue
-    samples = Results(records).samples
+    samples = results.samples
     for way in (LAN, OUTSIDE):
         those = [sample for sample in samples if sample["scenario"].endswith(way.name)]
         assert len(those) == 3 * steps.FEWEST_RUNS
@@ -198,7 +171,7 @@ def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             answers = sum(sample["octets"] for sample in those if sample["round"] == number)
             # All answers went through the link.
             assert answers < crossed[runs.index(way) + number]
-    found = tables(told(records))
+    found = tables(STUDY.report(results))
     assert {"loops-l1", "loops-r1-lan", "loops-r3-outside", "loops-r2-lan-runs"} <= set(found)
 
 
@@ -208,13 +181,7 @@ def test_without_a_network_loops_are_local(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(remote, "Network", unavailable)
     (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
-    records = measured(tmp_path, [single], local=False)
-    assert {sample["scenario"] for sample in Results(records).samples} == {"L1", "L2", "L3"}
-    failures = [record for record in records if record["record"] == "failure"]
-    assert len(failures) == 2 * steps.FEWEST_RUNS
-    assert all("cannot be made (not allowed)" in failure["reason"] for failure in failures)
-
-
-def test_full_does_what_the_document_did() -> None:
-    assert steps.REQUESTS * FULL.share == 1_000
-    assert steps.RUNS[FULL.name] == 5
+    results = run(STUDY, tmp_path, [single], local=False, servers=[])
+    assert {sample["scenario"] for sample in results.samples} == {"L1", "L2", "L3"}
+    assert len(results.failures) == 2 * steps.FEWEST_RUNS
+    assert all("cannot be made (not allowed)" in one["reason"] for one in results.failures)

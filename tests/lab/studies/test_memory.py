@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +16,10 @@ import pytest
 from loadtests import store
 from loadtests.errors import LabError, ServerFailure
 from loadtests.reporting import markdown
-from loadtests.reporting.model import Section, Table
 from loadtests.servers import running as process
 from loadtests.servers.application import Application
-from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import MEMORY
 from loadtests.servers.running import Running
-from loadtests.stats.results import Results
 from loadtests.stats.trend import Slope, theil_sen
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import LIGHT
@@ -32,8 +27,8 @@ from loadtests.studies.memory import by_line, curve, leak, moments
 from loadtests.studies.memory.moments import look, parse_ps, ps
 from loadtests.studies.memory.profiled import EXAMPLES
 from loadtests.studies.memory.study import STUDY, stages
-from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import FULL, QUICK, TINY
+from tests.lab.studies.small_run import failures, run, tables
 from tests.packages import need
 
 LEAKY = """
@@ -282,27 +277,12 @@ def test_a_curve_of_who_has_gone() -> None:
 # The whole study
 
 
-def measured(path: Path, chosen: Sequence[Server]) -> Results:
-    lab = a_lab(path)
-    planned = STUDY.plan(lab, TINY, chosen, argparse.Namespace())
-    assert len({step.what for step in planned}) == len(planned)
-    try:
-        engine.run(lab, planned, "memory")
-    finally:
-        lab.store.close()
-    return Results(store.load([path]))
-
-
-def tables(sections: Sequence[Section]) -> dict[str, Table]:
-    return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
-
-
 def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("ps", "wrk")
     monkeypatch.setattr(leak, "STEADY_SECONDS", 0.02)
     ending = replace(SINGLE, name="poorhttp ending", command="{python} -c exit(7)")
-    results = measured(tmp_path / "results", [SINGLE, ending, FORKING])
-    assert {failure["server"] for failure in results.failures} == {ending.name}
+    results = run(STUDY, tmp_path, [SINGLE, ending, FORKING])
+    assert failures(results) == {ending.name}
     assert len(results.failures) == 2
     for sample in results.samples:
         if sample["scenario"] in moments.MOMENTS:
@@ -329,7 +309,7 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         by_line.SCENARIO: len(EXAMPLES),
     }
 
-    sections = STUDY.report(results.experiment(STUDY.name))
+    sections = STUDY.report(results)
     told = tables(sections)
     assert len(sections) == 4
     for table in told.values():
@@ -340,23 +320,6 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Failed: memory over time, {ending.name}: it ended with exit code 7" in text
     # Too little was asked for a verdict.
     assert {row[-2] for row in told["memory-leak"].rows} == {"not told after so short a warm-up"}
-
-
-def test_the_table_of_the_old_document() -> None:
-    lighttpd, single, both = (
-        poorhttp_2010.SIZES[name]
-        for name in ("lighttpd", "Poor HTTP Single", "lighttpd + 4 × Single")
-    )
-    assert both[0] == lighttpd[0] + single[0]
-    assert both[1] == lighttpd[1] + single[1]
-    assert both[2] == lighttpd[0] + 4 * single[0]
-    size, _, all_of_it = poorhttp_2010.SIZES["Poor HTTP Forking"]
-    assert all_of_it == 10 * size
-    assert poorhttp_2010.SIZES["Apache"] == (228_832, 237_156, 917_344)
-
-
-def test_a_report_of_nothing() -> None:
-    assert STUDY.report(Results([])) == []
 
 
 def test_a_run_is_stored_as_json(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ from loadtests.clients.steady.tally import Tally
 from loadtests.errors import LabError, ServerFailure
 from loadtests.network.port import free_port
 from loadtests.reporting import markdown
-from loadtests.reporting.model import Table
-from loadtests.reporting.provenance import colophon
 from loadtests.servers.registry import operate
 from loadtests.servers.registry.operate import OperatedServer
 from loadtests.stats.results import Results
@@ -337,98 +335,7 @@ class TestExperiments:
             choose("server", operate.SERVERS, ["nginx"])
 
 
-class TestReport:
-    def records(self) -> list[store.Record]:
-        common = {"run": "2026-01-01", "round": 0, "unit": ""}
-        figure = {"record": "figure", **common}
-        measured = {
-            ("reload", "poorhttp single"): {"requests": 90, "failed": 0, "reloads": 5},
-            ("reload", "gunicorn sync"): {"requests": 90, "failed": 10, "reloads": 5},
-            ("reload", "poorhttp gevent"): {"requests": 50, "failed": 2, "reloads": 5},
-            ("preload", "poorhttp forking"): {f"pss, {EARLY}": 2**20 * 30},
-            ("preload", "gunicorn sync"): {f"pss, {EARLY}": 2**20 * 60},
-        }
-        machine = dict.fromkeys(("cpu", "cores", "kernel", "python", "client"), "?")
-        run = {
-            "machine": {**machine, "virtual": True, "memory": 2**30, "versions": {"x": "1"}},
-            "commands": {},
-            "seconds": 1,
-        }
-        return [
-            {"record": "run", **common, **run, "command": "operate"},
-            *(
-                {
-                    **figure,
-                    "experiment": experiment,
-                    "server": server,
-                    "name": name,
-                    "value": value,
-                }
-                for (experiment, server), values in measured.items()
-                for name, value in values.items()
-            ),
-            {
-                "record": "faults",
-                **common,
-                "experiment": "reload",
-                "server": "gunicorn sync",
-                "kinds": {"reset": 10},
-                "shown": [{"sent": "busy0", "kind": "reset", "what": "before the answer"}],
-            },
-            {
-                "record": "failure",
-                **common,
-                "server": "granian",
-                "what": "reload, round 1 of 1, granian",
-                "reason": "it died",
-            },
-        ]
-
-    def test_the_worst_mode_counts(self) -> None:
-        text = told(Results(self.records()))
-        assert "200 reloads (HUP) | ≤ 0 | 2 (2 – 2) | gevent; worst of 2 | **no** |" in text
-        assert "of gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking |" in text
-
-    def test_page(self, tmp_path: Path) -> None:
-        results = Results(self.records())
-        sections = [*command.sections(results, [STUDY]), *colophon(results)]
-        page = re.sub(" +", " ", markdown.document(sections, tmp_path, ""))
-        assert "| **poorhttp single** | 0.00 | 0 of 90 |" in page
-        assert "| **poorhttp gevent** | 5 | 2 | 52 | 3.85 |" in page
-        assert "| gunicorn sync | 5 | 10 | 100 | 10.00 |" in page
-        assert "poorhttp forking was not measured." in page
-        assert "granian: it died." not in page, "it is in no other experiment either"
-        assert "| gunicorn sync | reload | 10 reset | busy0: reset, before the answer |" in page
-        assert "| granian | 1 | it died | reload |" in page
-        drawn = {path.stem for path in tmp_path.glob("*.svg")}
-        assert drawn == {"operate-failed-figure", "operate-preload-figure"}
-
-    def test_best_first(self) -> None:
-        failed, preload, *_ = STUDY.report(Results(self.records()))
-        [table] = [part for part in failed.parts if isinstance(part, Table)]
-        assert table.ranking == "failed share"
-        names = ["poorhttp single", "poorhttp gevent", "gunicorn sync"]
-        assert [row[0] for row in table.rows] == names
-        assert "poorhttp single (0 %) is best" in failed.answer
-        assert preload.answer.startswith("PSS after 20,000 requests") or not preload.answer
-
-    def test_tables_in_a_page_of_others(self, tmp_path: Path) -> None:
-        page = tmp_path / "page.md"
-        begin, end = "<!-- operate -->", "<!-- end of operate -->"
-        page.write_text(f"before\n\n{begin}\nold\n{end}\n\nafter\n")
-        options = Namespace(html=None, csv=None, markdown=None, figures=None, into=page)
-        command.tell(options, self.records())
-        text = page.read_text()
-        assert text.startswith(f"before\n\n{begin}\n\n### Promised and measured\n\n2 of 3 promises")
-        assert text.endswith(f"\n\n{end}\n\nafter\n")
-        assert "| 0 of 90 " in text
-        assert "old" not in text
-        assert "## Method" not in text
-        page.write_text("nothing")
-        with pytest.raises(LabError, match="has no place for the tables"):
-            command.tell(options, self.records())
-
-    def test_every_promise_belongs_to_an_experiment(self) -> None:
-        measured = {promise.experiment for promise in STUDY.promises}
-        assert measured == {*EXPERIMENTS, ""}
-        assert set(TABLES) == set(EXPERIMENTS) == set(STUDY.experiments)
+def test_every_promise_belongs_to_an_experiment() -> None:
+    measured = {promise.experiment for promise in STUDY.promises}
+    assert measured == {*EXPERIMENTS, ""}
+    assert set(TABLES) == set(EXPERIMENTS) == set(STUDY.experiments)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting.model import Panels, Section, Table
+from loadtests.reporting.model import Panels
 from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server, colour_of, missing
 from loadtests.servers.registry.studies import ORDERED
@@ -352,43 +351,6 @@ class TestSmallRun:
         )
 
 
-def record(server: str, level: int, milliseconds: Callable[[int], float], **more: Any) -> Any:
-    """A sample of a hundred requests whose processing took so long."""
-    processing = [1000 * milliseconds(number) for number in range(100)]
-    connect = [50.0] * 100
-    encoded = [
-        histogram.encode(histogram.record(column))
-        for column in (
-            connect,
-            processing,
-            [sum(both) for both in zip(connect, processing, strict=True)],
-        )
-    ]
-    return {
-        "record": "sample",
-        "run": "2026-01-01",
-        "experiment": "ordered",
-        "scenario": f"page-{level}",
-        "server": server,
-        "round": 0,
-        "requests": 100,
-        "at_once": level,
-        "answered": 100,
-        "failed": 0,
-        "errors": {},
-        "rate": 1000.0,
-        "cpu_us": 20.0,
-        "client_busy": 0.5,
-        "repeated_syn": {},
-        **dict(zip(measuring.PARTS, encoded, strict=True)),
-        **more,
-    }
-
-
-def tables(sections: Sequence[Section]) -> dict[str, Table]:
-    return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
-
-
 TIMES = """\
 starttime\tseconds\tctime\tdtime\tttime\twait
 Sun Nov 22 04:46:36 2026\t1795322796\t0\t15\t15\t13
@@ -417,98 +379,3 @@ class TestSecondClient:
         need("ab")
         with pytest.raises(ServerFailure, match="ab failed; it said: apr_"):
             second_client.ask(port, "/", Task(5, 1, 1.0), None)
-
-
-class TestReport:
-    def told(self, *records: Any) -> list[Section]:
-        return STUDY.report(Results(records))
-
-    def test_rounds_are_put_together(self) -> None:
-        told = self.told(
-            record("nginx", 100, lambda number: 2.0),
-            record("nginx", 100, lambda number: 4.0, round=1),
-            record("nginx", 100, lambda number: 6.0, round=2),
-        )
-        table = tables(told)["ordered-page-100"]
-        names = [f"{column.name}" for column in table.columns]
-        (row,) = table.rows
-        cell = row[names.index("processing time, median")]
-        assert not isinstance(cell, str | float | None)
-        assert (round(cell.median), round(cell.low), round(cell.high), cell.rounds) == (4, 2, 6, 3)
-        (figure,) = (part for one in told for part in one.parts if isinstance(part, Panels))
-        assert [panel.title for panel in figure.panels] == ["Connecting", "Processing", "In all"]
-        (line,) = figure.panels[1].lines
-        assert line.colour == colour_of("nginx")
-        assert len(line.points) == len(report.SHARES)
-        assert [(share, round(low), round(high)) for share, low, high in line.band] == [
-            (share, 2, 6) for share in range(0, 101, 10)
-        ]
-
-    def test_a_step_that_was_taken_again_counts_once(self) -> None:
-        told = self.told(
-            record("nginx", 100, lambda number: 2.0, failed=100),
-            record("nginx", 100, lambda number: 4.0),
-        )
-        assert tables(told)["ordered-page-100"].rows[0][-2] == 0
-
-    def test_remarks(self) -> None:
-        _, page = self.told(
-            record("floor", 1000, lambda number: 1.0),
-            record("nginx", 1000, lambda number: 1.0, client_busy=0.99),
-            record("lighttpd", 1000, lambda number: 1.0, repeated_syn={"1": 12, "3": 1}),
-            record("webfsd", 1000, lambda number: 1.0, failed=7, errors={"read": 4, "timeout": 3}),
-        )
-        text = "\n".join(page.text)
-        assert "lighttpd, 1,000 at once: 12 requests waited for a repeated SYN, about 1 s" in text
-        assert "lighttpd, 1,000 at once: 1 request waited for 3 repeated SYNs, about 7 s" in text
-        assert "webfsd, 1,000 at once: 7 of 100 requests failed (read: 4, timeout: 3)" in text
-        assert "The client was busy all the time" in text
-        assert "nginx (1,000 at once)" in text
-        assert "begins 1,000 connections one after the other" in text
-
-    def test_without_a_reason_there_is_no_remark(self) -> None:
-        _, page = self.told(record("nginx", 1, lambda number: 1.0))
-        assert page.text == []
-
-    def test_nothing_but_a_failure(self) -> None:
-        what = "ordered page at 10, round 1, nginx"
-        _, page = self.told(
-            {"record": "failure", "run": "", "what": what, "server": "nginx", "reason": "it died"}
-        )
-        assert page.text == ["Failed: page at 10, round 1, nginx: it died."]
-        assert page.parts == []
-
-    def test_both_clients(self) -> None:
-        both = {"connect": 1.0, "processing": 2.0}
-        fields = {"experiment": "ordered", "at_once": 10, "busy": {"fetch": 0.5, "ab": 1.0}}
-        records = [
-            {
-                **fields,
-                "record": "sample",
-                "run": "2026-01-01",
-                "scenario": "witness-10",
-                "server": server,
-                "fetch_ms": {**both, "total": 3.0},
-                "ab_ms": {**both, "total": theirs},
-            }
-            for server, theirs in (("nginx", 3.0), ("lighttpd", 6.0))
-        ]
-        section = self.told(*records)[-1]
-        assert "in 1 of 2 cases" in section.answer
-        assert "one is up to 2.00 times the other" in section.answer
-        assert len(tables([section])["ordered-second-client"].rows) == 2
-
-    def test_beside_the_study(self) -> None:
-        table = tables(
-            self.told(
-                record("lighttpd", 10, lambda number: 9.0),
-                record("lighttpd", 100, lambda number: 3.0),
-            )
-        )["ordered-klone"]
-        rows = {str(row[0]): row for row in table.rows}
-        row = rows["1.5 KB page: processing"]
-        assert row[1:5] == ["never above 30", "280", "1,000", "1,000"]
-        assert row[5] == 100
-        assert row[6] is None
-        assert not isinstance(row[7], str | float | None)
-        assert row[7].median == pytest.approx(3, rel=0.01)

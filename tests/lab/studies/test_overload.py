@@ -135,7 +135,3 @@ class TestRun:
         figures = [part for part in parts if isinstance(part, Panels)]
         assert [figure.name for figure in figures] == [f"{name}-figure" for name in handlers]
         assert all(section.answer for section in sections)
-
-
-def test_no_results() -> None:
-    assert overload.report(Results([])) == []

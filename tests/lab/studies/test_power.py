@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,13 @@ from loadtests import store
 from loadtests.clients.locust import swarm
 from loadtests.errors import LabError
 from loadtests.measure import histogram
-from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
-from loadtests.store import Record
-from loadtests.studies import engine
-from loadtests.studies.engine import Lab
 from loadtests.studies.power import study as steps
 from loadtests.studies.power.injectors import Injected, Injector, Order, counts, phases
 from loadtests.studies.power.report import fit
 from loadtests.studies.power.study import STUDY
-from loadtests.studies.study import FULL, TINY
+from tests.lab.studies.small_run import chosen, failures, run, tables
 
 FIRST = Injector(0.0, 3.0, [0.5, 1.0, 2.0, 3.0], [10, 20, 30, 40])
 SECOND = Injector(1.0, 4.0, [1.5, 3.5, 4.0], [50, 5, 60])
@@ -55,27 +50,16 @@ def test_fit() -> None:
     assert fit([(1.0, 2.0), (1.0, 1.0), (1.0, 5.0)]) is None
 
 
-def measured(path: Path, servers: list[Server], *numbers: int, by: str = steps.OWN) -> list[Record]:
-    results = store.Store(path / "results.jsonl", "run")
-    lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
-    options = argparse.Namespace(injectors=list(numbers), by=by, requests=None, servers=None)
-    try:
-        planned = STUDY.plan(lab, TINY, servers, options)
-        engine.run(lab, planned, "power", study=STUDY.name)
-    finally:
-        results.close()
-    return store.load([path / "results.jsonl"])
-
-
-def named(*names: str) -> list[Server]:
-    return [server for server in STUDY.servers() if server.name in names]
+def asked(*numbers: int, by: str = steps.OWN) -> dict[str, object]:
+    """The options for so many injectors, of a kind."""
+    return {"injectors": list(numbers), "by": by, "requests": None, "servers": None}
 
 
 def test_injectors(tmp_path: Path) -> None:
-    servers = named("poorhttp single", "poorhttp threading 8")
-    records = measured(tmp_path, servers, 1, 2, 5)
-    assert not [record for record in records if record["record"] == "failure"]
-    samples = Results(records).samples
+    servers = chosen(STUDY, "poorhttp single", "poorhttp threading 8")
+    results = run(STUDY, tmp_path, servers, **asked(1, 2, 5))
+    assert not results.failures
+    samples = results.samples
     assert len(samples) == 8
     for sample in samples:
         assert sample["requests"] == steps.FEWEST * sample["injectors"]
@@ -88,16 +72,15 @@ def test_injectors(tmp_path: Path) -> None:
             lasted = sum(phase[1] for phase in sample["phases"])
             assert lasted <= sample["seconds"] + 1e-4
             assert sample["began"] == sorted(sample["began"])
-    sections = STUDY.report(Results(records).experiment(STUDY.name))
-    parts = [part for section in sections for part in section.parts]
-    tables = {part.name: part for part in parts if isinstance(part, Table)}
-    rows = [(row[0], row[1]) for row in tables["power-injectors"].rows]
+    sections = STUDY.report(results)
+    found = tables(sections)
+    rows = [(row[0], row[1]) for row in found["power-injectors"].rows]
     assert len(rows) == 6
     assert set(rows) == {(server.name, count) for server in servers for count in (1, 2, 5)}
     assert all(section.answer for section in sections[:2])
-    assert len(tables["power-linearity"].rows) == 2
-    assert len(tables["power-2005-injectors"].rows) == 8
-    for table in tables.values():
+    assert len(found["power-linearity"].rows) == 2
+    assert len(found["power-2005-injectors"].rows) == 8
+    for table in found.values():
         assert all(len(row) == len(table.columns) for row in table.rows)
     text = " ".join(line for section in sections for line in section.text)
     assert "1, 2, 5 injectors" in text
@@ -114,10 +97,10 @@ def test_workers_of_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return runs[-1]
 
     monkeypatch.setitem(steps.INJECTORS, steps.LOCUST, seen)
-    records = measured(tmp_path, named("poorhttp single"), 2, by=steps.LOCUST)
-    failures = [record["reason"] for record in records if record["record"] == "failure"]
-    assert not failures
-    in_turn, at_once = Results(records).samples
+    servers = chosen(STUDY, "poorhttp single")
+    results = run(STUDY, tmp_path, servers, **asked(2, by=steps.LOCUST))
+    assert not results.failures
+    in_turn, at_once = results.samples
     assert in_turn["requests"] == 3 * steps.FEWEST
     assert sum(phase[2] for phase in in_turn["phases"]) == in_turn["requests"]
     first, second, third = in_turn["began"]
@@ -125,12 +108,12 @@ def test_workers_of_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert third > second > first
     assert in_turn["stagger_seconds"] == pytest.approx(steps.FEWEST * steps.APART)
     assert at_once["requests"] == 2 * steps.FEWEST
-    assert [len(run.injectors) for run in runs] == [3, 2]
-    for run, sample in zip(runs, (in_turn, at_once), strict=True):
-        assert run.busy > 0
+    assert [len(injected.injectors) for injected in runs] == [3, 2]
+    for injected, sample in zip(runs, (in_turn, at_once), strict=True):
+        assert injected.busy > 0
         assert histogram.merge([sample["times"]]).get_total_count() == sample["requests"]
-        for one in run.injectors:
-            assert 0 <= one.began < one.ended <= run.seconds
+        for one in injected.injectors:
+            assert 0 <= one.began < one.ended <= injected.seconds
             assert len(one.ends) == len(one.times) == steps.FEWEST
             assert one.ends == sorted(one.ends)
             assert one.ends[-1] == one.ended
@@ -138,17 +121,16 @@ def test_workers_of_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert sum(slices) == steps.FEWEST
         before = int(one.began / in_turn["bin_seconds"])
         assert slices[:before] == [0] * before
-    text = " ".join(line for section in STUDY.report(Results(records)) for line in section.text)
+    text = " ".join(line for section in STUDY.report(results) for line in section.text)
     assert "They are workers of Locust" in text
 
 
 def test_without_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swarm, "version", lambda: "")
     with pytest.raises(LabError, match="nothing could be measured"):
-        measured(tmp_path, named("poorhttp single"), 2, by=steps.LOCUST)
-    records = store.load([tmp_path / "results.jsonl"])
-    failures = [record["reason"] for record in records if record["record"] == "failure"]
-    assert failures == [swarm.missing()] * 2
+        run(STUDY, tmp_path, chosen(STUDY, "poorhttp single"), **asked(2, by=steps.LOCUST))
+    results = Results(store.load([tmp_path / "results.jsonl"]))
+    assert [one["reason"] for one in results.failures] == [swarm.missing()] * 2
 
 
 DYING = """\
@@ -171,15 +153,8 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 def test_a_server_that_dies_is_told(tmp_path: Path) -> None:
     (tmp_path / "dying.py").write_text(DYING)
     dying = Server("dying", "#000000", f"{{python}} {tmp_path}/dying.py {{port}} {{root}}")
-    records = measured(tmp_path, [dying, *named("poorhttp single")], 2)
-    failures = [record for record in records if record["record"] == "failure"]
-    assert {failure["server"] for failure in failures} == {"dying"}
-    assert len(failures) == 2
-    assert len(Results(records).samples) == 2
-    text = [line for section in STUDY.report(Results(records)) for line in section.text]
+    results = run(STUDY, tmp_path, [dying, *chosen(STUDY, "poorhttp single")], **asked(2))
+    assert failures(results) == {"dying"}
+    assert len(results.failures) == len(results.samples) == 2
+    text = [line for section in STUDY.report(results) for line in section.text]
     assert any(line.startswith("Failed: power, 2 injectors, round 1, dying: ") for line in text)
-
-
-def test_full_does_what_the_document_did() -> None:
-    assert steps.REQUESTS[steps.OWN] * FULL.share == 5_000
-    assert steps.LEVELS == (1, 2, 3, 4, 5, 6, 9, 12)

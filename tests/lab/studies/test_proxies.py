@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import sys
@@ -19,8 +18,6 @@ from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting import markdown, promises
-from loadtests.reporting.model import Section, Table
 from loadtests.servers import proxies as setups
 from loadtests.servers import registry
 from loadtests.servers.pages import TABLE
@@ -227,140 +224,3 @@ class TestSmallRuns:
         planned.pop()
         monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path / "sound.jsonl")])
         assert __main__.main() == 0
-
-
-def sample(scenario: str, server: str, **fields: float) -> store.Record:
-    return {
-        "record": "sample",
-        "run": "2026-01-01",
-        "experiment": "gateways" if scenario.startswith("pass-") else "proxies",
-        "scenario": scenario,
-        "server": server,
-        "round": 0,
-        "errors": {},
-        "requests": 1000,
-        "failed": 0,
-        "seconds": 1.0,
-        "client_busy": 0.5,
-        "server_busy": 0.4,
-        "proxy_busy": 0.0,
-        "others_busy": 0.0,
-        "answer_us": 500.0,
-        "mean_us": 1000.0,
-        "p50_us": 10,
-        "p99_us": 20,
-        "cpu_us": 10.0,
-        "proxy_us": 0.0,
-        "rate": 900.0,
-        "pss": 3 * 2**20,
-        **fields,
-    }
-
-
-@pytest.fixture
-def results() -> Results:
-    found = Results(
-        [
-            sample("serial-light-1", "nginx + 2 × Single", proxy_us=20.0, failed=3, mean_us=1250.0),
-            sample("serial-light-1", "Single"),
-            sample(
-                "crowd-light-100", "nginx + Single", proxy_us=5, server_busy=0.4, proxy_busy=0.58
-            ),
-            sample("crowd-light-100", "Single", client_busy=0.99, rate=950.0),
-            sample("pass-hello-64", "poorhttp single by uwsgi", cpu_us=6.0, proxy_us=9.0),
-            sample("pass-hello-64", "poorhttp single by uwsgi (Unix)", cpu_us=5.0, proxy_us=9.0),
-            sample("pass-hello-64", "poorhttp single by HTTP (kept)", cpu_us=2.0, proxy_us=9.0),
-            sample("pass-hello-64", "uWSGI 1 process", cpu_us=8.0, proxy_us=9.0),
-            sample("pass-hello-64", "uWSGI 1 process (Unix)", cpu_us=4.0, proxy_us=9.0),
-        ]
-    )
-    machine = {"cpu": "x", "cores": 2, "virtual": True, "memory": 2**30, "kernel": "6"}
-    machine |= {"python": "CPython", "client": "wrk", "versions": {"nginx": "1.22.1"}}
-    run = {"record": "run", "run": "2026-01-01", "command": "python -m loadtests proxies"}
-    found.runs = [{**run, "commands": {}, "machine": machine, "seconds": 1.0}]
-    return found
-
-
-class TestReport:
-    def test_promises(self, results: Results) -> None:
-        tables = [
-            promises.table(study.name, study.promises, results)
-            for study in (proxies.PROXIES, proxies.GATEWAYS)
-        ]
-        assert [row[1:] for table in tables if table for row in table.rows] == [
-            (
-                "≤ 0",
-                "3 (3 – 3)",
-                "nginx + 2 × Single, serial-light-1; worst of 4",
-                "**no**",
-                "`python -m loadtests proxies`",
-            ),
-            (
-                "≤ 1 ×",
-                "1.25 × (1.25 – 1.25)",
-                "single by uwsgi (Unix); worst of 2",
-                "**no**",
-                "`python -m loadtests gateways`",
-            ),
-            (
-                "≤ 1 ×",
-                "0.25 × (0.25 – 0.25)",
-                "single by HTTP (kept)",
-                "yes",
-                "`python -m loadtests gateways`",
-            ),
-        ]
-
-    def test_tests_of_the_study(self, results: Results) -> None:
-        told = tables(proxies.PROXIES.report(results))
-        serial = told["Serial test: light"][0]
-        alike = ["900", "0.020", "10.0"]
-        assert cells(serial) == [
-            ["Single", "1.000", "0.500", "2,000", "1,000", *alike, "–", "0 of 1,000"],
-            ["nginx + 2 × Single", "1.250", "0.500", "2,000", "800", *alike, "20.0", "3 of 1,003"],
-        ]
-        crowd = told["100 clients, each asking again as soon as it is answered: light"][0]
-        assert [row[-3:] for row in cells(crowd)] == [
-            ["3.0", "client (40 + 0 + 99 %)", "0 of 1,000"],
-            ["3.0", "proxy and servers (40 + 58 + 50 %)", "0 of 1,000"],
-        ]
-
-    def test_gateways(self, results: Results) -> None:
-        told = proxies.GATEWAYS.report(results)
-        table = tables(told)["nginx before ours and before uWSGI, 64 connections"][0]
-        assert ["**poorhttp single by uwsgi**", "6.00", "0.75", "9.0", "900"] in cells(table)
-        assert cells(table)[-1] == ["uWSGI 1 process", "8.00", "–", "9.0", "900"]
-        assert any("uwsgi_param CONTENT_TYPE $content_type;" in str(one.parts) for one in told)
-
-    def test_into_a_page(
-        self, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Each study at its own place."""
-        stored = tmp_path / "results.jsonl"
-        other = {**results.runs[0], "command": "python -m loadtests gateways", "run": "2026-01-02"}
-        records = [*results.runs, other, *results.samples]
-        stored.write_text("".join(json.dumps(record) + "\n" for record in records))
-        page = tmp_path / "page.md"
-        places = "".join(
-            f"<!-- {one} -->\n<!-- end of {one} -->\n" for one in ("proxies", "gateways")
-        )
-        page.write_text(f"Before.\n{places}After.\n")
-        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(stored), "--into", str(page)])
-        monkeypatch.setattr("signal.signal", lambda *_: None)
-        for _ in range(2):
-            assert __main__.main() == 0
-        text = page.read_text()
-        assert text.count("### Serial test: light") == 1
-        assert text.startswith("Before.\n")
-        assert text.endswith("After.\n")
-
-
-def tables(sections: list[Section]) -> dict[str, list[Table]]:
-    """Those of each section."""
-    return {one.title: [part for part in one.parts if isinstance(part, Table)] for one in sections}
-
-
-def cells(table: Table) -> list[list[str]]:
-    """The cells of a table as it is written, without its head."""
-    lines = markdown.lines(table).splitlines()[2:]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import subprocess
@@ -11,18 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.measure import resources, sampler
 from loadtests.measure.sampler import Look, Sampler, Traffic
 from loadtests.network.hosts import Network, Unavailable
 from loadtests.reporting.model import Panels, Table
-from loadtests.servers.registry import Server
-from loadtests.stats.results import Results
-from loadtests.store import Record
-from loadtests.studies import engine, remote
-from loadtests.studies.engine import Lab
+from loadtests.studies import remote
 from loadtests.studies.resources import study as steps
 from loadtests.studies.resources.study import STUDY
+from tests.lab.studies.small_run import chosen, run
 from tests.support.network import hosts
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
@@ -106,28 +101,13 @@ def test_a_sampler_looks_until_the_end() -> None:
     assert all(one.user <= other.user for one, other in itertools.pairwise(looks))
 
 
-def measured(path: Path, servers: list[Server]) -> list[Record]:
-    results = store.Store(path / "results.jsonl", "run")
-    *_, tiny = STUDY.scales
-    lab = Lab(results, tiny.seconds, tiny.rounds, None, None)
-    try:
-        planned = STUDY.plan(lab, tiny, servers, argparse.Namespace())
-        engine.run(lab, planned, "resources", study=STUDY.name)
-    finally:
-        results.close()
-    return store.load([path / "results.jsonl"])
-
-
-def named(*names: str) -> list[Server]:
-    return [server for server in STUDY.servers() if server.name in names]
-
-
 def test_a_server_in_a_network(tmp_path: Path) -> None:
     with hosts():
         pass
-    records = measured(tmp_path, named("poorhttp single", "poorhttp single, WSGI"))
-    assert not [record for record in records if record["record"] == "failure"]
-    samples = Results(records).samples
+    names = ["poorhttp single", "poorhttp single, WSGI"]
+    results = run(STUDY, tmp_path, chosen(STUDY, *names))
+    assert not results.failures
+    samples = results.samples
     assert len(samples) == 2
     for sample in samples:
         requests = sample["requests"]
@@ -144,10 +124,10 @@ def test_a_server_in_a_network(tmp_path: Path) -> None:
         assert series["at"] == sorted(series["at"])
         # Nobody asks before the load begins.
         assert series["sent_packets"][0] < max(series["sent_packets"])
-    sections = STUDY.report(Results(records).experiment(STUDY.name))
+    sections = STUDY.report(results)
     parts = [part for section in sections for part in section.parts]
     (table, past) = [part for part in parts if isinstance(part, Table)]
-    assert {row[0] for row in table.rows} == {"poorhttp single", "poorhttp single, WSGI"}
+    assert {row[0] for row in table.rows} == {*names}
     assert sections[0].answer
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert all(len(row) == len(past.columns) for row in past.rows)
@@ -162,9 +142,9 @@ def test_without_a_network_loopback_is_counted(
         raise Unavailable("network namespaces cannot be made (not allowed): run it as root")
 
     monkeypatch.setattr(remote, "Network", unavailable)
-    records = measured(tmp_path, named("poorhttp threading 8"))
-    (sample,) = Results(records).samples
+    results = run(STUDY, tmp_path, chosen(STUDY, "poorhttp threading 8"))
+    (sample,) = results.samples
     assert sample["interface"] == "lo"
     assert sample["sent_octets"] > 0
-    text = [line for section in STUDY.report(Results(records)) for line in section.text]
+    text = [line for section in STUDY.report(results) for line in section.text]
     assert any("cannot be made (not allowed)" in line for line in text)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from loadtests.reporting.model import Column
-from loadtests.stats.results import Spread, spread
+from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
+from loadtests.studies.catalogue import STUDIES
 
 
 def rounds(*values: float) -> Spread:
@@ -72,3 +73,8 @@ def test_a_table_is_ordered_by_its_ranking() -> None:
 def test_a_step_that_was_taken_again_counts_once() -> None:
     samples = [sample("a", 0, time=1.0), sample("a", 1, time=2.0), sample("a", 0, time=3.0)]
     assert [one["time"] for one in tables.latest(samples)] == [3.0, 2.0]
+
+
+def test_a_report_of_nothing() -> None:
+    for name in ("memory", "deadconn", "webbench", "influence", "overload"):
+        assert STUDIES[name].report(Results([])) == [], name

@@ -11,19 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.clients.native.fetch import Trace
 from loadtests.errors import LabError
 from loadtests.measure import histogram
-from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting.model import Table
-from loadtests.servers.registry import Server, missing
-from loadtests.stats.results import Results, Spread
-from loadtests.studies import engine
 from loadtests.studies.originals import client_2001
 from loadtests.studies.study import FULL, TINY
 from loadtests.studies.webbench import study as webbench
 from loadtests.studies.webbench import workload
+from tests.lab.studies.small_run import chosen, failures, run, tables
 
 
 def options(*arguments: str) -> argparse.Namespace:
@@ -109,19 +104,8 @@ class TestSettings:
         assert found.ramp / found.length == pytest.approx(30 / 300)
 
     def test_others(self) -> None:
-        told = (
-            "--threads",
-            "8",
-            "--think",
-            "0.1",
-            "--buffer",
-            "512",
-            "--ramp",
-            "0",
-            "--http",
-            "1.1",
-        )
-        found = webbench.settings(TINY, options(*told))
+        told = "--threads 8 --think 0.1 --buffer 512 --ramp 0 --http 1.1"
+        found = webbench.settings(TINY, options(*told.split()))
         assert found == webbench.Settings(TINY.seconds, 0.0, 8, 0.1, 512, "1.1")
 
     @pytest.mark.parametrize(
@@ -132,30 +116,13 @@ class TestSettings:
             options(*told)
 
 
-def run(path: Path, chosen: list[Server], *told: str) -> Results:
-    writing = store.Store(path, "r")
-    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
-    planned = webbench.STUDY.plan(lab, TINY, chosen, options(*told))
-    try:
-        engine.run(lab, planned, "t", study=webbench.NAME)
-    finally:
-        writing.close()
-    return Results(store.load([path])).experiment(webbench.NAME)
-
-
-def chosen(*names: str) -> list[Server]:
-    known = {server.name: server for server in webbench.STUDY.servers()}
-    if reason := next(filter(None, (missing(known[name]) for name in names)), ""):
-        pytest.skip(reason)
-    return [known[name] for name in names]
-
-
-@pytest.mark.parametrize("http", ["1.0", "1.1"])
-def test_a_small_run(tmp_path: Path, http: str) -> None:
-    servers = chosen("poorhttp single", "nginx")
-    results = run(tmp_path / "r.jsonl", servers, "--http", http)
-    assert results.failures == []
-    assert [one["server"] for one in results.samples] == [server.name for server in servers]
+@pytest.mark.parametrize(("http", "name"), [("1.0", "nginx"), ("1.1", "poorhttp single")])
+def test_a_small_run(tmp_path: Path, http: str, name: str) -> None:
+    servers = chosen(webbench.STUDY, name)
+    dead = replace(servers[0], name="dead", command="{python} -c import~sys;sys.exit(3)")
+    results = run(webbench.STUDY, tmp_path, [dead, *servers], **vars(options("--http", http)))
+    assert failures(results) == {"dead"}
+    assert [one["server"] for one in results.samples] == [name]
     for one in results.samples:
         assert one["errors"] == {}
         assert one["requests"] == histogram.merge([one["times"]]).get_total_count()
@@ -164,31 +131,18 @@ def test_a_small_run(tmp_path: Path, http: str) -> None:
         assert 0 < one["p50_us"] <= one["p99_us"] <= one["max_us"]
         assert one["rate"] * one["seconds"] == pytest.approx(one["requests"], abs=1)
     told = webbench.STUDY.report(results)
-    tables = {part.name: part for part in told[0].parts if isinstance(part, Table)}
-    rows = tables["webbench"].rows
-    assert {row[0] for row in rows} == {server.name for server in servers}
-    rates = [row[1].median for row in rows if isinstance(row[1], Spread)]
-    assert rates == sorted(rates, reverse=True)
-    assert tables["webbench-classes"].rows[-1][1:3] == [6_471.0, 67_108_864.0]
-    assert tables["webbench-settings"].rows[-1][2] == f"HTTP {http}"
-    assert "not public" in " ".join(told[0].text)
+    found = tables(told)
+    assert [row[0] for row in found["webbench"].rows] == [name]
+    assert found["webbench-classes"].rows[-1][1:3] == [6_471.0, 67_108_864.0]
+    assert found["webbench-settings"].rows[-1][2] == f"HTTP {http}"
+    text = " ".join(told[0].text)
+    assert "not public" in text
+    assert "exit code 3" in text
 
 
 def test_thinking_takes_time(tmp_path: Path) -> None:
-    results = run(tmp_path / "r.jsonl", chosen("poorhttp single"), "--think", "0.05")
+    thinking = vars(options("--think", "0.05"))
+    results = run(webbench.STUDY, tmp_path, chosen(webbench.STUDY, "poorhttp single"), **thinking)
     (one,) = results.samples
     # Four threads in 0.2 s, each at most once in 0.05 s and once besides.
     assert 0 < one["requests"] <= 4 * 5
-
-
-def test_a_server_that_ends(tmp_path: Path) -> None:
-    (good,) = chosen("poorhttp single")
-    dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")
-    results = run(tmp_path / "r.jsonl", [dead, good])
-    assert [one["server"] for one in results.samples] == ["poorhttp single"]
-    assert "exit code 3" in results.failures[0]["reason"]
-    assert "exit code 3" in " ".join(webbench.STUDY.report(results)[0].text)
-
-
-def test_no_results() -> None:
-    assert webbench.STUDY.report(Results([])) == []
