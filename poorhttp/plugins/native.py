@@ -11,6 +11,7 @@ from poorhttp._core import (
     share_log_level,
     sum_figures,
     use_kernel_tls,
+    worker_metrics,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "share_log_level",
     "sum_figures",
     "use_kernel_tls",
+    "worker_metrics",
 ]
