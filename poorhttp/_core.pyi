@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Final, Literal, final, overload
 
 from _typeshed import OptExcInfo, WriteableBuffer
 
-from poorhttp.worker.options import WorkerOptions
-
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation, for benchmarks."""
 
@@ -303,7 +301,7 @@ class Reactor:
     """All connections of this process. Several threads may iterate it at the same time."""
 
     def __init__(
-        self, listeners: Sequence[tuple[int, dict[str, Any], str, bool]], options: WorkerOptions
+        self, listeners: Sequence[tuple[int, dict[str, Any], str, bool]], options: object
     ) -> None:
         """Create it in the process that serves, after the last fork.
 
@@ -312,7 +310,7 @@ class Reactor:
                 the environ that its requests have in common, its protocol (`http`, `https`,
                 `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a PROXY protocol
                 header.
-            options: everything else; the fields are explained there.
+            options: `poorhttp.worker.options.WorkerOptions`, everything else.
 
         Raises:
             OSError: a descriptor is not open, the system has none left, or a folder cannot be read.

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 
-from poorhttp._core import LogWriter, Request, RequestName, SharedStatuses, Sink, WorkerStatus
+from poorhttp._core import (
+    LogWriter,
+    Request,
+    RequestName,
+    SharedStatuses,
+    Sink,
+    WorkerStatus,
+    option_fields,
+)
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 
@@ -74,6 +82,8 @@ class StaticOptions:
 class WorkerOptions:
     """All that a reactor is made with, besides its listeners.
 
+    What only plug-ins give has no names here: Rust declares these fields (`PLUGIN_FIELDS`).
+
     Attributes:
         abort_on_close: this and the following fields are the options of the same names.
         error_log: where the reactor writes its messages.
@@ -112,10 +122,6 @@ class WorkerOptions:
             before the body of a request has come.
         live_reload: the live-reload script for HTML pages: text before and after the server's path
             prefix.
-        tls: certificates of the listeners whose protocol is that of a transport.
-        https_redirect: port of `https` to which requests without TLS are redirected.
-        hsts: value of `Strict-Transport-Security` in responses over TLS.
-        compression: codings, perhaps with `static`; levels; media types; smallest length.
         request_context: variable that the name of the request is set to in its greenlet, with
             `request_id`.
     """
@@ -182,15 +188,16 @@ class WorkerOptions:
     live_reload: tuple[str, str] | None = None
     request_context: ContextVar[RequestName | None] | None = None
 
-    # What plug-ins give, by `reactor_arguments`.
-    tls: object = None
-    https_redirect: int | None = None
-    hsts: str | None = None
-    compression: object = None
-
 
 #: Fields of `WorkerOptions` that `worker_options` makes itself.
 MADE = ("routes", "static_files")
+
+#: Fields that Rust declares for plug-ins, which give them by `reactor_arguments`: name and type.
+PLUGIN_FIELDS = {
+    name: annotation
+    for name, annotation in option_fields()["WorkerOptions"]
+    if name not in WorkerOptions.__annotations__
+}
 
 
 def worker_options(
@@ -211,13 +218,17 @@ def worker_options(
         TypeError: a field is missing, or there is none of this name.
     """
     for name in arguments:
-        if name in given or name in MADE or hasattr(Settings, name):
-            raise TypeError(f"WorkerOptions.{name}: a plug-in gives it, and the server does")
+        if name not in PLUGIN_FIELDS:
+            raise TypeError(
+                f"WorkerOptions.{name}: a plug-in gives it; it may give {', '.join(PLUGIN_FIELDS)}"
+            )
     made = {
         "routes": [(*row, _of(StaticOptions, settings)) for *row, settings in routes],
         "static_files": _of(StaticOptions, settings),
     }
-    return _of(WorkerOptions, settings, **made, **given, **arguments)
+    options = _of(WorkerOptions, settings, **made, **given)
+    vars(options).update({name: arguments.get(name) for name in PLUGIN_FIELDS})
+    return options
 
 
 def _of(declared: Callable[..., T], settings: Settings, **others: Any) -> T:
