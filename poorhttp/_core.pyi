@@ -30,16 +30,6 @@ def signal_action(number: int) -> int:
 def option_fields() -> dict[str, list[tuple[str, str]]]:
     """Return the fields of `WorkerOptions` and `StaticOptions` that Rust reads: names and types."""
 
-def worker_metrics() -> list[
-    tuple[Literal["counter", "gauge", "histogram"], str, str, str, list[str], str]
-]:
-    """Return the metrics that workers count, in the order in which they are shown.
-
-    Each has its kind, its key in `WorkerStatus.figures`, its name (without the beginning and the
-    `_total` of Prometheus), the name of its label (empty without one), the values of it that are
-    shown (empty: all), and its help text.
-    """
-
 def set_body_inputs(spooled: type, streamed: type, /) -> None:
     """Name the classes of `wsgi.input` (`poorhttp.worker.wsgi`), before the first request."""
 

@@ -42,7 +42,7 @@ def made(**others: Any) -> WorkerOptions:
 
 
 def reactor(given: object) -> None:
-    _core.Reactor([], given)  # type: ignore[arg-type]
+    _core.Reactor([], given)
 
 
 @pytest.mark.parametrize("declared", CLASSES)
