@@ -5,7 +5,6 @@ Each process has one `Reactor`, which yields complete requests. A `Request` is a
 """
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any, ClassVar, Final, Literal, final, overload
 
 from _typeshed import OptExcInfo, WriteableBuffer
@@ -27,6 +26,9 @@ def fill(*parts: object) -> str:
 
 def signal_action(number: int) -> int:
     """Return the address of the C function that handles a signal; SIG_DFL is 0, SIG_IGN is 1."""
+
+def option_fields() -> dict[str, list[tuple[str, str]]]:
+    """Return the fields of `WorkerOptions` and `StaticOptions` that Rust reads: names and types."""
 
 def set_body_inputs(spooled: type, streamed: type, /) -> None:
     """Name the classes of `wsgi.input` (`poorhttp.worker.wsgi`), before the first request."""
@@ -289,39 +291,7 @@ class Reactor:
     """All connections of this process. Several threads may iterate it at the same time."""
 
     def __init__(
-        self,
-        listeners: Sequence[tuple[int, dict[str, Any], str, bool]],
-        settings: object,
-        error_log: LogWriter,
-        *,
-        access_log: tuple[Sink, str] | None = None,
-        temp_dir: str = "/tmp",
-        accept_balance: tuple[SharedStatuses, int] | None = None,
-        worker_status: WorkerStatus | None = None,
-        takes_times: bool = False,
-        wait_writable: Callable[[int], object] | None = None,
-        wait_readable: Callable[[int, float], object] | None = None,
-        external_loop: bool = False,
-        multithread: bool = False,
-        raw_tcp: bool = False,
-        channel: int | None = None,
-        fd_handoff: tuple[int, int, int] | None = None,
-        recycle_after: int = 0,
-        interrupter: object | None = None,
-        refork: tuple[int, Callable[[], int]] | None = None,
-        offer_upgrade: Callable[[dict[str, Any], Request], object] | None = None,
-        reopen_logs: Callable[[], object] | None = None,
-        note_stop: Callable[[], object] | None = None,
-        end_line: Callable[[], object] | None = None,
-        routes: Sequence[tuple[str, str, str | None, object]] = (),
-        streamed_bodies: Sequence[tuple[str, str, bool]] = (),
-        live_reload: tuple[str, str] | None = None,
-        tls: object = None,
-        https_redirect: int | None = None,
-        hsts: str | None = None,
-        compression: tuple[Sequence[str], Sequence[tuple[str, int]], Sequence[str], int, object]
-        | None = None,
-        request_context: ContextVar[RequestName | None] | None = None,
+        self, listeners: Sequence[tuple[int, dict[str, Any], str, bool]], options: object
     ) -> None:
         """Create it in the process that serves, after the last fork.
 
@@ -330,51 +300,11 @@ class Reactor:
                 the environ that its requests have in common, its protocol (`http`, `https`,
                 `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a PROXY protocol
                 header.
-            settings: `poorhttp.config.settings.Settings`, of which limits, timeouts and others are
-                read.
-            access_log: sink of the access log, and its `access_log_format`.
-            accept_balance: if other processes accept from the same sockets: memory with the
-                `WorkerStatus` of each, and the place of this one in it.
-            worker_status: memory in which a supervisor reads counters and requests in flight.
-            takes_times: `worker_status` also has durations, slow requests and errors.
-            wait_writable: called with a descriptor when an application has to wait for its client;
-                by default the thread blocks.
-            wait_readable: the same for a body that it receives, with the seconds after which it
-                shall return in any case.
-            external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
-            raw_tcp: yield unread connections as `Connection`.
-            channel: descriptor of a worker's control channel, a stream socket to the main process.
-                `poorhttp/process/control_channel.py` describes what is sent there.
-            fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
-                and to receive those of a predecessor, and a number that each successor increases.
-            interrupter: as `poorhttp.worker.timeouts.ThreadInterrupter`.
-            routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
-                trailing slash), folder whose files are sent without Python (`None`: the application
-                answers) and settings (`static_…`). The host is matched first, then the longest
-                prefix. `x_sendfile` and `x_accel_redirect` are read from `settings`.
-            streamed_bodies: host and path prefix as in `routes`, and whether the application is
-                called before the body of a request has come.
-            live_reload: the live-reload script for HTML pages: text before and after the server's
-                path prefix.
-            tls: certificates of the listeners whose protocol is that of a transport: an object with
-                an attribute `shared`, a capsule.
-            https_redirect: port of `https` to which requests without TLS are redirected.
-            compression: codings, perhaps with `static`; levels; media types; smallest length;
-                encoders, a capsule.
-            hsts: value of `Strict-Transport-Security` in responses over TLS.
-            request_context: variable that the name of the request is set to in its greenlet, with
-                `request_id`.
-            recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
-            offer_upgrade: called to offer its connection to the application.
-            reopen_logs, note_stop: called when the main process commands that over `channel`.
-            end_line: called behind a request, if any thread has left a line in `wsgi.errors`
-                without its end; not in mode `gevent`.
-            refork: a request number, and a function that is called when the first request of the
-                application with this number or a higher one begins; it returns after how many
-                requests it is to be called again, or 0.
+            options: `poorhttp.worker.options.WorkerOptions`, everything else.
 
         Raises:
             OSError: a descriptor is not open, the system has none left, or a folder cannot be read.
+            TypeError: a field of the options is missing or unknown, or has a value of another type.
             ValueError: an option is invalid.
         """
 

@@ -7,6 +7,7 @@ from poorhttp._core import (
     share_log_level,
     sum_figures,
     use_kernel_tls,
+    worker_metrics,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "share_log_level",
     "sum_figures",
     "use_kernel_tls",
+    "worker_metrics",
 ]

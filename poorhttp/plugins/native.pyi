@@ -15,6 +15,16 @@ def set_log_level(level: str) -> None:
 def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Any:
     """Return the sum of figures; of workers that have ended only what they have counted."""
 
+def worker_metrics() -> list[
+    tuple[Literal["counter", "gauge", "histogram"], str, str, str, list[str], str]
+]:
+    """Return the metrics that workers count, in the order in which they are shown.
+
+    Each has its kind, its key in `WorkerStatus.figures`, its name (without the beginning and the
+    `_total` of Prometheus), the name of its label (empty without one), the values of it that are
+    shown (empty: all), and its help text.
+    """
+
 @final
 class Inotify:
     """Watcher of the files in folders, but not in their subfolders (inotify(7)).

@@ -123,7 +123,7 @@ class WorkerHooks:
         return application
 
     def reactor_arguments(self, settings: Settings) -> dict[str, Any]:
-        """Return further arguments of `poorhttp._core.Reactor`, in the worker that makes it."""
+        """Return fields of `WorkerOptions`, in the worker that makes the reactor."""
         return {}
 
     def ready(self) -> None:

@@ -17,6 +17,7 @@ from poorhttp.process.control_channel import GREENLETS
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import temp_dir, wsgi
+from poorhttp.worker.options import worker_options
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
@@ -105,7 +106,8 @@ class Worker:
             hub: the hub of gevent, if requests run in greenlets.
 
         Raises:
-            ConfigError: a log file cannot be opened, or no temporary file created.
+            ConfigError: a log file cannot be opened, or no temporary file created; or a plug-in
+                gives the reactor a field that it does not have, or of another type.
         """
         temp_dir.check(self.settings)
         carried = registry.entries["transports"]
@@ -149,10 +151,11 @@ class Worker:
             logs.current_request = request_context.get
         access_log = logs.open_access_log(self.settings)
         try:
-            reactor = Reactor(
-                bases,
+            options = worker_options(
                 self.settings,
-                logs.error_log.opened,
+                self._routes,
+                self._arguments,
+                error_log=logs.error_log.opened,
                 access_log=access_log,
                 temp_dir=temp_dir.folder(self.settings),
                 accept_balance=accept_balance,
@@ -160,10 +163,8 @@ class Worker:
                 takes_times=self._takes_times,
                 channel=context.channel if context else None,
                 fd_handoff=context.handoff if context else None,
-                routes=self._routes,
                 streamed_bodies=self._streamed_bodies,
                 live_reload=self._appended,
-                **self._arguments,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 wait_readable=wait_readable,
@@ -178,6 +179,7 @@ class Worker:
                 request_context=request_context,
                 refork=context.on_requests if context else None,
             )
+            reactor = Reactor(bases, options)
             if interrupter is not None:
                 interrupter.reactor = reactor
             if self.signals is not None:
@@ -185,6 +187,8 @@ class Worker:
                     self.signals.channel = context.channel
                 self.signals.attach(reactor)
             return reactor
+        except TypeError as error:
+            raise ConfigError(f"the reactor cannot be made: {error}") from error
         finally:
             # The reactor has duplicated the descriptors, and closes its own when it stops. If these
             # stayed open, clients would connect to a server that never answers.

@@ -29,4 +29,5 @@ test_routes.py               Routes from settings: the list for the core, and th
 test_suggestions.py          Spelling suggestions for unknown names
 test_targets.py              Loading of targets, and messages about those that cannot be loaded
 test_watched_files.py        Files of a project that the development server watches
+test_worker_options.py       the options of a reactor are the same in Python and Rust
 """

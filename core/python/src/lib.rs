@@ -17,6 +17,7 @@ mod inotify;
 mod interrupter;
 mod logged_variables;
 mod meta_variables;
+mod options;
 mod reactor;
 mod request;
 mod request_name;
@@ -64,6 +65,8 @@ mod _core {
     #[pymodule_export]
     use super::inotify::Inotify;
     #[pymodule_export]
+    use super::options::option_fields;
+    #[pymodule_export]
     use super::reactor::Reactor;
     #[pymodule_export]
     use super::request::Request;
@@ -78,7 +81,7 @@ mod _core {
     #[pymodule_export]
     use super::upgrade::UpgradedConnection;
     #[pymodule_export]
-    use super::worker_status::{SharedStatuses, WorkerStatus, sum_figures};
+    use super::worker_status::{SharedStatuses, WorkerStatus, sum_figures, worker_metrics};
 
     /// Raises ValueError if an access log format is invalid.
     #[pyo3::pyfunction]

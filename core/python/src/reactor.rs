@@ -1,15 +1,14 @@
 //! The reactor, as a Python class.
 
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use poorhttp_files::{Cache, LiveReload};
-use poorhttp_http::{Limits, Protocol, TrustedProxies};
+use poorhttp_http::{Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options,
-    RequestId, RequestIds, RequestName, Routes, Selection, SendError, Spool, TempDir, TimeoutHandler, Timeouts,
+    AcceptBalance, AccessLog, Channel, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options, RequestId,
+    RequestName, Routes, Selection, SendError, Spool, TempDir, TimeoutHandler,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
@@ -19,17 +18,18 @@ use crate::connection::Connection;
 use crate::dispatched::Dispatched;
 use crate::early_hints;
 use crate::environ::{Environs, set_request_id};
-use crate::error_log::{LogWriter, has_unfinished_line};
+use crate::error_log::has_unfinished_line;
 use crate::errors::{os_error, value_error};
 use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
 use crate::gil_queue::GilQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
+use crate::options::{Callable, WorkerOptions};
 use crate::request::{Request, Waits};
-use crate::settings::{CompressionArguments, compressions, microseconds, milliseconds, option, queue_limit};
+use crate::settings::compressions;
 use crate::sink::Sink;
-use crate::static_files::{Route, open_routes, open_sendfile_roots};
+use crate::static_files::{open_routes, open_sendfile_roots};
 use crate::tls::certificates;
-use crate::worker_status::{SharedStatuses, WorkerStatus};
+use crate::worker_status::WorkerStatus;
 
 /// Iterator over the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -180,10 +180,10 @@ impl Reactor {
 }
 
 /// A function of Python that the reactor calls.
-fn notice(function: Py<PyAny>) -> Notice {
+fn notice(function: Callable) -> Notice {
     Notice::new(move || {
         let call = |py: Python<'_>| {
-            if let Err(error) = function.call0(py) {
+            if let Err(error) = function.0.call0(py) {
                 error.write_unraisable(py, None);
             }
         };
@@ -193,12 +193,10 @@ fn notice(function: Py<PyAny>) -> Notice {
 }
 
 /// The trusted proxies, if there are any.
-fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
-    let proxies: Vec<String> = option(settings, "trusted_proxies")?;
+fn trust(proxies: &[String], headers: &[String]) -> PyResult<Option<TrustedProxies>> {
     if proxies.is_empty() {
         return Ok(None);
     }
-    let headers: Vec<String> = option(settings, "forwarded_headers")?;
     let trust = TrustedProxies::new(proxies.iter().map(String::as_str), headers.iter().map(String::as_str));
     trust.map(Some).map_err(value_error)
 }
@@ -222,143 +220,91 @@ fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, reopen_logs = None, note_stop = None, end_line = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, hsts = None, compression = None, request_context = None))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         listeners: Vec<(RawFd, Py<PyDict>, String, bool)>,
-        settings: &Bound<'_, PyAny>,
-        error_log: &Bound<'_, LogWriter>,
-        access_log: Option<(Bound<'_, Sink>, String)>,
-        temp_dir: PathBuf,
-        accept_balance: Option<(Bound<'_, SharedStatuses>, usize)>,
-        worker_status: Option<Py<WorkerStatus>>,
-        takes_times: bool,
-        wait_writable: Option<Py<PyAny>>,
-        wait_readable: Option<Py<PyAny>>,
-        external_loop: bool,
-        multithread: bool,
-        raw_tcp: bool,
-        channel: Option<RawFd>,
-        fd_handoff: Option<(RawFd, RawFd, u32)>,
-        recycle_after: u64,
-        interrupter: Option<&Bound<'_, PyAny>>,
-        refork: Option<(u64, Py<PyAny>)>,
-        offer_upgrade: Option<Py<PyAny>>,
-        reopen_logs: Option<Py<PyAny>>,
-        note_stop: Option<Py<PyAny>>,
-        end_line: Option<Py<PyAny>>,
-        routes: Vec<Route<'_>>,
-        streamed_bodies: Vec<(String, String, bool)>,
-        live_reload: Option<(String, String)>,
-        tls: Option<Bound<'_, PyAny>>,
-        https_redirect: Option<u16>,
-        hsts: Option<String>,
-        compression: Option<CompressionArguments<'_>>,
-        request_context: Option<Py<PyAny>>,
+        options: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let request_ids = option::<bool>(settings, "request_id")?.then(RequestIds::default);
-        let access_log = match access_log {
+        let WorkerOptions { settings, given } = WorkerOptions::of(options)?;
+        let base_options = settings.options();
+        let request_ids = base_options.request_ids;
+        let error_log = Arc::clone(&given.error_log.get().inner);
+        let access_log = match given.access_log {
             Some((sink, format)) => {
-                let worker = error_log.get().inner.label();
-                let selection =
-                    Selection::new(option(settings, "access_log_exclude")?, option(settings, "access_log_sample")?);
-                let log = AccessLog::new(sink.get().take()?, &format, worker, request_ids, selection);
+                let selection = Selection::new(settings.access_log_exclude, settings.access_log_sample);
+                let log = AccessLog::new(sink.get().take()?, &format, error_log.label(), request_ids, selection);
                 let mut log = log.map_err(|error| value_error(format_args!("access_log_format: {error}")))?;
                 log.set_servers(listeners.iter().map(|(_, base, ..)| server_of(base.bind(py))).collect());
                 Some(log)
             }
             None => None,
         };
-        let interrupter = interrupter
-            .map(|python| Interrupter::new(python, Arc::clone(&error_log.get().inner)).map(Arc::new))
+        let interrupter = given
+            .interrupter
+            .map(|python| Interrupter::new(python.0.bind(py), Arc::clone(&error_log)).map(Arc::new))
             .transpose()?;
+        let worker_status = given.worker_status;
         let status = worker_status.as_ref().map(|status| status.get().leak());
         let metrics = status.map(|status| &status.counters.metrics);
-        let cache = Cache::new(option(settings, "static_cache")?).counting(metrics.map(|metrics| &metrics.cache));
-        let cache = Arc::new(cache);
-        let (compression_of_files, compression) = compressions(compression)?;
-        let temp_dir = TempDir(temp_dir);
-        let live_reload = live_reload.map(|(before, behind)| LiveReload { before, behind });
-        let server: String = option(settings, "server_header")?;
+        let cache = Arc::new(Cache::new(settings.static_cache).counting(metrics.map(|metrics| &metrics.cache)));
+        let compression = given.compression.as_ref().map(|arguments| arguments.0.extract(py)).transpose();
+        let (compression_of_files, compression) =
+            compressions(compression.map_err(|error: PyErr| value_error(format_args!("compression: {error}")))?)?;
+        let tls = given.tls.map(|config| certificates(config.0.bind(py))).transpose();
+        let tls = tls.map_err(|error| value_error(format_args!("tls: {error}")))?;
+        let temp_dir = TempDir(given.temp_dir);
+        let live_reload = given.live_reload.map(|(before, behind)| LiveReload { before, behind });
+        let (multithread, external_loop) = (given.multithread, given.external_loop);
         let options = Options {
-            limits: Limits {
-                request_line: option(settings, "max_request_line")?,
-                fields: option(settings, "max_headers")?,
-                field_line: option(settings, "max_header_size")?,
-                head: option(settings, "max_request_header_size")?,
-                body: option(settings, "max_body")?,
-                ..Limits::default()
-            },
-            timeouts: Timeouts {
-                header: milliseconds(settings, "header_timeout")?,
-                body: milliseconds(settings, "body_timeout")?,
-                write: milliseconds(settings, "write_timeout")?,
-                keepalive: milliseconds(settings, "keepalive_timeout")?,
-                graceful: milliseconds(settings, "graceful_timeout")?,
-                drain: milliseconds(settings, "drain_timeout")?,
-                request: milliseconds(settings, "request_timeout")?,
-                min_rate: option(settings, "min_rate")?,
-            },
-            body_memory: BodyMemory {
-                one: option(settings, "body_buffer_size")?,
-                all: option(settings, "body_memory")?,
-            },
-            max_connections: option(settings, "max_connections")?,
-            server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
-            accept_balance: accept_balance
+            accept_balance: given
+                .accept_balance
                 .and_then(|(memory, ours)| AcceptBalance::new(memory.get().leak_counters(), ours)),
-            channel: channel.map(duplicate).transpose()?.map(Channel::new),
-            fd_handoff: fd_handoff
+            channel: given.channel.map(duplicate).transpose()?.map(Channel::new),
+            fd_handoff: given
+                .fd_handoff
                 .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(duplicate(give)?, duplicate(take)?, version)))
                 .transpose()?,
-            recycle_after,
+            recycle_after: given.recycle_after,
             counters: status.map(|status| &status.counters),
-            records: status.filter(|_| takes_times),
-            health: option(settings, "health")?,
-            https_redirect: https_redirect.filter(|&port| port > 0),
-            hsts: hsts.unwrap_or_default(),
+            records: status.filter(|_| given.takes_times),
+            https_redirect: given.https_redirect.filter(|&port| port > 0),
+            hsts: given.hsts.unwrap_or_default(),
             spool: Arc::new(
-                Spool::new(
-                    temp_dir.clone(),
-                    option(settings, "spool_limit")?,
-                    option(settings, "spool_total")?,
-                    Arc::clone(&error_log.get().inner),
-                )
-                .counting(metrics.map(|metrics| &metrics.spooled)),
+                Spool::new(temp_dir.clone(), settings.spool_limit, settings.spool_total, Arc::clone(&error_log))
+                    .counting(metrics.map(|metrics| &metrics.spooled)),
             ),
             temp_dir,
             files: Arc::clone(&cache),
-            routes: open_routes(routes, &cache, live_reload.as_ref(), compression_of_files.as_ref())?,
-            streamed_bodies: streamed_routes(streamed_bodies),
-            early_hints: option(settings, "early_hints")?,
-            sendfile_roots: open_sendfile_roots(settings, &cache)?,
+            routes: open_routes(given.routes, &cache, live_reload.as_ref(), compression_of_files.as_ref())?,
+            streamed_bodies: streamed_routes(given.streamed_bodies),
+            sendfile_roots: open_sendfile_roots(
+                &settings.x_sendfile,
+                &settings.x_accel_redirect,
+                &given.static_files,
+                &cache,
+            )?,
             compression,
-            trust: trust(settings)?,
-            abort_on_close: option(settings, "abort_on_close")?,
-            queue_limit: queue_limit(settings)?,
+            trust: trust(&settings.trusted_proxies, &settings.forwarded_headers)?,
             since_input: Some(since_input),
             unacknowledged: Some(unacknowledged),
-            max_upgraded: match option(settings, "upgraded_threads")? {
+            max_upgraded: match settings.upgraded_threads {
                 // Only a thread each costs so much that there is a limit of its own.
                 1.. if !multithread => usize::MAX,
                 most => most,
             },
             has_one_thread: !multithread && !external_loop,
-            raw_tcp,
+            raw_tcp: given.raw_tcp,
             external_loop,
-            reopen_logs: reopen_logs.map(notice),
-            note_stop: note_stop.map(notice),
+            reopen_logs: given.reopen_logs.map(notice),
+            note_stop: given.note_stop.map(notice),
             on_main_process_end: Some(arm_orphan_timer),
-            slow_request: microseconds(settings, "slow_request")?,
             timeout_handler: interrupter
                 .as_ref()
                 .map(|interrupter| Arc::new(OverdueRequests(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
-            request_ids,
             access_log: access_log.map(Arc::new),
-            error_log: Arc::clone(&error_log.get().inner),
+            error_log: Arc::clone(&error_log),
+            ..base_options
         };
-        let tls = tls.as_ref().map(certificates).transpose()?;
         let (mut opened, mut bases) = (Vec::new(), Vec::new());
         for (fd, base, protocol, proxied) in listeners {
             let (protocol, tls) = match (Protocol::named(&protocol), &tls) {
@@ -371,19 +317,22 @@ impl Reactor {
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;
+        let (wait_writable, wait_readable) = (given.wait_writable, given.wait_readable);
+        let context = given.request_context.map(|context| context.0);
         Ok(Reactor {
             notes_hand_out: inner.takes_times() && interrupter.is_none() && wait_writable.is_none(),
             queue: multithread.then(|| GilQueue::new(&inner.counters().metrics)),
             inner,
             environs: Environs::new(py, bases, request_ids.is_some())?,
-            waits: wait_writable
-                .map(|writable| Arc::new(Waits { writable, readable: wait_readable, context: request_context })),
-            error_log: Arc::clone(&error_log.get().inner),
+            waits: wait_writable.map(|writable| {
+                Arc::new(Waits { writable: writable.0, readable: wait_readable.map(|function| function.0), context })
+            }),
+            error_log,
             worker_status,
             interrupter,
-            refork: refork.map(|(at, function)| (AtomicU64::new(at), function)),
-            offer_upgrade,
-            end_line,
+            refork: given.refork.map(|(at, function)| (AtomicU64::new(at), function.0)),
+            offer_upgrade: given.offer_upgrade.map(|function| function.0),
+            end_line: given.end_line.map(|function| function.0),
         })
     }
 

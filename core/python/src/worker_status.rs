@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use poorhttp_reactor::{
-    BOUNDS, Counters, Counts, Finished, Histogram, InFlightRequest, REFUSED, Refusal, SLOTS, thread_id,
+    BOUNDS, Counters, Counts, Finished, Histogram, InFlightRequest, METRICS, Metric, Reading, Refusal, SLOTS, Value,
+    thread_id,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyList, PyTuple};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -212,43 +213,30 @@ fn histogram<'py>(py: Python<'py>, histogram: &Histogram) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// The `Figures` of the status document (`poorhttp/plugins/monitor/admin/model.py`) but for `oldest`.
-fn metrics<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
-    let (counts, metrics) = (counters.counts(), &counters.metrics);
+/// The `Figures` of the status document (`poorhttp/plugins/monitor/admin/model.py`): all rows of the table of metrics.
+fn figures<'py>(py: Python<'py>, reading: &Reading<'_>) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    all.set_item("requests", counts.requests)?;
-    let responses = PyDict::new(py);
-    for (hundred, number) in (1..).zip(counts.answers) {
-        responses.set_item(format!("{hundred}xx"), number)?;
+    for metric in METRICS {
+        match (metric.read)(reading) {
+            Value::Number(number) => all.set_item(metric.key, number)?,
+            Value::Microseconds(duration) => all.set_item(metric.key, seconds(duration))?,
+            Value::Labelled(numbers) => all.set_item(metric.key, numbers.into_py_dict(py)?)?,
+            Value::Durations(durations) => all.set_item(metric.key, histogram(py, durations)?)?,
+        }
     }
-    all.set_item("responses", responses)?;
-    let refused = PyDict::new(py);
-    for (status, number) in REFUSED.iter().zip(metrics.refused()) {
-        refused.set_item(status.to_string(), number)?;
-    }
-    all.set_item("refused", refused)?;
-    for (name, number) in metrics.named() {
-        all.set_item(name, number)?;
-    }
-    all.set_item("upgrades", counts.upgrades)?;
-    all.set_item("interpreter_wait", seconds(metrics.interpreter_wait()))?;
-    all.set_item("in_flight", counts.in_flight)?;
-    all.set_item("queued", metrics.queued())?;
-    let [reading, sending] = metrics.connections();
-    // They are counted one after another, so the sum may be more than there are.
-    let waiting = reading.saturating_add(sending).saturating_add(counts.upgraded);
-    let active = counts.in_flight.min(counts.connections.saturating_sub(waiting));
-    let connections = PyDict::new(py);
-    connections.set_item("reading", reading)?;
-    connections.set_item("active", active)?;
-    connections.set_item("sending", sending)?;
-    connections.set_item("idle", counts.connections.saturating_sub(waiting).saturating_sub(active))?;
-    connections.set_item("upgraded", counts.upgraded)?;
-    all.set_item("connections", connections)?;
-    all.set_item("waiting", histogram(py, &metrics.waiting)?)?;
-    all.set_item("application", histogram(py, &metrics.application)?)?;
-    all.set_item("sending", histogram(py, &metrics.sending)?)?;
     Ok(all)
+}
+
+/// Kind, key of `Figures`, name, label, its values that are shown (none: all) and help text of each metric that workers count.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(crate) fn worker_metrics()
+-> Vec<(String, &'static str, &'static str, &'static str, Vec<&'static str>, &'static str)> {
+    let row = |each: &Metric| {
+        let Metric { kind, key, name, label, shown, help, .. } = *each;
+        (format!("{kind:?}").to_lowercase(), key, name, label, shown.to_vec(), help)
+    };
+    METRICS.iter().map(row).collect()
 }
 
 /// Seconds since the oldest request in flight began.
@@ -269,10 +257,8 @@ pub(crate) fn sum_figures<'py>(
     let (sum, now) = (Counters::default(), now());
     ended.iter().for_each(|status| sum.add(&status.inner().counters, false));
     alive.iter().for_each(|status| sum.add(&status.inner().counters, true));
-    let all = metrics(py, &sum)?;
     let oldest = alive.iter().map(|status| oldest(status.inner(), now)).max().unwrap_or(0);
-    all.set_item("oldest", seconds(oldest))?;
-    Ok(all)
+    figures(py, &Reading::new(&sum, oldest))
 }
 
 /// The present moment of both clocks, read once for all entries, whose order it must not change.

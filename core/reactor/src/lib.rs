@@ -64,7 +64,7 @@ pub use log::error::{ErrorLog, Level, Message, set_level, share_level};
 pub use log::request_id::{RequestId, RequestIds, RequestName};
 pub use log::selection::Selection;
 pub use log::sink::{Facility, Sink};
-pub use options::{Notice, Options, Timeouts};
+pub use options::{Notice, Options, Settings, Timeouts};
 pub use overload::accept_balance::AcceptBalance;
 pub use overload::concurrency::{Concurrency, STEP};
 pub use overload::queue_timeout::QueueLimit;
@@ -73,7 +73,8 @@ pub use reactor::Reactor;
 pub use request_timeout::{InFlight, TimedRequest, TimeoutHandler};
 pub use status::counters::{Counters, Counts};
 pub use status::{
-    BOUNDS, BUCKETS, Finished, Histogram, InFlightRequest, Metrics, REFUSED, Refusal, SLOTS, WorkerStatus,
+    BOUNDS, BUCKETS, Finished, Histogram, InFlightRequest, Kind, METRICS, Metric, Metrics, Reading, Refusal, SLOTS,
+    Value, WorkerStatus,
 };
 pub use sys::fd_handoff::FdHandoff;
 pub use sys::kernel_tls::KernelTls;

@@ -1,4 +1,4 @@
-//! Options of a reactor.
+//! Options of a reactor: those that the configuration has, under their names there, and all that a reactor is made with.
 
 use std::sync::Arc;
 
@@ -20,6 +20,144 @@ use crate::status::WorkerStatus;
 use crate::status::counters::Counters;
 use crate::sys::BorrowedFd;
 use crate::sys::fd_handoff::FdHandoff;
+
+/// Gives the macro `$then` each option of the configuration that the reactor reads, with its type. Names and units are those of
+/// `docs/reference/options.md`; the class `WorkerOptions` of Python (`poorhttp/worker/options.py`) has the same fields.
+#[macro_export]
+macro_rules! with_settings {
+    ($then:ident) => {
+        $then! {
+            /// Not to run a request whose client has left while it waited.
+            abort_on_close: bool,
+            /// Beginnings of paths that the access log leaves out.
+            access_log_exclude: Vec<String>,
+            /// The share of requests in the access log.
+            access_log_sample: f64,
+            /// Bytes of one body in memory.
+            body_buffer_size: usize,
+            /// Bytes of all bodies in memory.
+            body_memory: usize,
+            /// Seconds between two pieces of a body.
+            body_timeout: f64,
+            /// Seconds for which idle connections are read after the request to stop.
+            drain_timeout: f64,
+            /// Whether applications may send responses 103.
+            early_hints: bool,
+            /// Fields in which trusted proxies name the client.
+            forwarded_headers: Vec<String>,
+            /// Seconds from the request to stop to the end of the last connection.
+            graceful_timeout: f64,
+            /// Seconds for a head.
+            header_timeout: f64,
+            /// Path below which health checks are answered.
+            health: Option<String>,
+            /// Seconds between two requests.
+            keepalive_timeout: f64,
+            /// Bytes of a body.
+            max_body: u64,
+            /// Connections at the same time; 0: as many as descriptors allow.
+            max_connections: usize,
+            /// Bytes of a header field.
+            max_header_size: usize,
+            /// Header fields.
+            max_headers: usize,
+            /// Bytes of all header fields.
+            max_request_header_size: usize,
+            /// Bytes of the request line.
+            max_request_line: usize,
+            /// Bytes a second of a client.
+            min_rate: u64,
+            /// Seconds that a request may wait for a thread; none: as long as is usual; 0: for any time.
+            queue_timeout: Option<f64>,
+            /// Whether requests have ids.
+            request_id: bool,
+            /// Seconds that the application may work on a request; 0: without limit.
+            request_timeout: f64,
+            /// The field `Server`; empty: none.
+            server_header: String,
+            /// Seconds from which on a request is logged as slow; 0: none is.
+            slow_request: f64,
+            /// Bytes of one body or response in a temporary file.
+            spool_limit: u64,
+            /// Bytes in all temporary files.
+            spool_total: u64,
+            /// Bytes of files that are kept in memory.
+            static_cache: u64,
+            /// Networks of proxies that may name the client.
+            trusted_proxies: Vec<String>,
+            /// Threads of applications that have got a connection.
+            upgraded_threads: usize,
+            /// Seconds between two pieces of a response that the client takes.
+            write_timeout: f64,
+            /// Places of `X-Accel-Redirect`, and their folders.
+            x_accel_redirect: Vec<(String, std::path::PathBuf)>,
+            /// Folders from which `X-Sendfile` sends.
+            x_sendfile: Vec<std::path::PathBuf>,
+        }
+    };
+}
+
+macro_rules! declare_settings {
+    ($($(#[$text:meta])* $name:ident: $type:ty,)*) => {
+        /// The options of the configuration that the reactor reads.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $($(#[$text])* pub $name: $type,)*
+        }
+    };
+}
+
+with_settings!(declare_settings);
+
+impl Settings {
+    /// Options with what these settings say by themselves, and defaults of all others.
+    pub fn options(&self) -> Options {
+        Options {
+            limits: Limits {
+                request_line: self.max_request_line,
+                fields: self.max_headers,
+                field_line: self.max_header_size,
+                head: self.max_request_header_size,
+                body: self.max_body,
+                ..Limits::default()
+            },
+            timeouts: Timeouts {
+                header: milliseconds(self.header_timeout),
+                body: milliseconds(self.body_timeout),
+                write: milliseconds(self.write_timeout),
+                keepalive: milliseconds(self.keepalive_timeout),
+                graceful: milliseconds(self.graceful_timeout),
+                drain: milliseconds(self.drain_timeout),
+                request: milliseconds(self.request_timeout),
+                min_rate: self.min_rate,
+            },
+            body_memory: BodyMemory { one: self.body_buffer_size, all: self.body_memory },
+            max_connections: self.max_connections,
+            server_line: match self.server_header.as_str() {
+                "" => Vec::new(),
+                server => format!("Server: {server}\r\n").into_bytes(),
+            },
+            health: self.health.clone(),
+            early_hints: self.early_hints,
+            abort_on_close: self.abort_on_close,
+            queue_limit: match self.queue_timeout {
+                None => QueueLimit::Adaptive,
+                Some(seconds) if seconds > 0.0 => QueueLimit::Fixed(milliseconds(seconds)),
+                Some(_) => QueueLimit::None,
+            },
+            slow_request: (self.slow_request.max(0.0) * 1_000_000.0).ceil() as u64,
+            request_ids: self.request_id.then(RequestIds::default),
+            ..Options::default()
+        }
+    }
+}
+
+/// Whole milliseconds, rounded up: 0 has another meaning than a short time.
+fn milliseconds(seconds: f64) -> u64 {
+    // A product such as 70.00000000000001 is no part of a millisecond more.
+    let milliseconds = (seconds.max(0.0) * 1_000.0 - 1e-6).ceil() as u64;
+    milliseconds.max(u64::from(seconds > 0.0))
+}
 
 /// How long a client may take, in milliseconds; `docs/reference/options.md` has the reasons.
 #[derive(Clone, Debug)]

@@ -219,7 +219,7 @@ class Certificates(Transport):
             )
 
     def reactor_arguments(self, listeners: Sequence[Listener]) -> dict[str, Any]:
-        """Return the arguments of `poorhttp._core.Reactor`."""
+        """Return fields of `poorhttp.worker.options.WorkerOptions`."""
         return {
             "tls": self.config,
             "https_redirect": self._redirect_port(listeners),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! counters.rs    counters that workers and the main process need to run
-//! metrics.rs     numbers for those who watch the server: bytes, refusals, connections by state, durations
+//! metrics.rs     the table of metrics, and those of its numbers that only those who watch the server need
 //! histogram.rs   histogram of durations
 //! in_flight.rs   requests in flight
 //! finished.rs    the slowest requests and the last errors
@@ -31,7 +31,7 @@ pub use finished::Finished;
 pub use histogram::{BOUNDS, BUCKETS, Histogram};
 pub use in_flight::{InFlightRequest, SLOTS};
 pub(crate) use metrics::{CLIENT_ABORT, Waiting};
-pub use metrics::{Metrics, REFUSED};
+pub use metrics::{Kind, METRICS, Metric, Metrics, Reading, Value};
 pub(crate) use recorder::Recorder;
 pub use refusals::Refusal;
 

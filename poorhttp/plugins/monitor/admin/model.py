@@ -7,6 +7,8 @@ except request lines, which are printable ASCII (`\\xNN` and `\\n` for all other
 
 from __future__ import annotations
 
+from poorhttp.plugins.native import sum_figures
+
 #: Upper bounds of the buckets of each histogram, in seconds; a last bucket has all above. The
 #: reactor has the same (`core/reactor/src/status`).
 BOUNDS = (
@@ -19,15 +21,6 @@ BOUNDS = (
     *(10.0, 15.0, 25.0, 50.0, 75.0),
     100.0,
 )
-
-#: Statuses with which the server itself refuses a request, the keys of `Figures.refused`.
-REFUSED = (
-    *("400", "403", "405", "408", "413", "414", "417", "421", "431"),
-    *("501", "503", "505", "507"),
-)
-
-#: States of a connection, the keys of `Figures.connections`.
-CONNECTIONS = ("reading", "active", "sending", "idle", "upgraded")
 
 #: States of a worker: it loads the application; it serves; it finishes its requests and ends; it
 #: serves an error page, because the application could not be loaded; a signal has stopped it.
@@ -51,14 +44,15 @@ if TYPE_CHECKING:
         """Counters, gauges and histograms, of one worker or of a service.
 
         Counters of a service begin with the first main process: they outlive workers, reloads and
-        upgrades.
+        upgrades. The keys are those of the table of metrics (`core/reactor/src/status/metrics.rs`);
+        a key stands here if a view reads it by its name.
         """
 
         # Counters
         requests: int
         #: Responses by `1xx` to `5xx`.
         responses: dict[str, int]
-        #: Requests that the server itself has refused, by status; see `REFUSED`.
+        #: Requests that the server itself has refused, by status.
         refused: dict[str, int]
         #: Requests that `request_timeout` has ended (504).
         timed_out: int
@@ -87,7 +81,7 @@ if TYPE_CHECKING:
         queued: int
         #: Seconds since the oldest request in flight began.
         oldest: float
-        #: Connections by state; one of `CONNECTIONS`.
+        #: Connections by state: reading, active, sending, idle, upgraded.
         connections: dict[str, int]
         # Histograms
         #: From the complete head to the call of the application.
@@ -293,27 +287,5 @@ if TYPE_CHECKING:
 
 def no_figures() -> Figures:
     """Return the figures of a service that has had no request."""
-    return {
-        "requests": 0,
-        "responses": {f"{hundred}xx": 0 for hundred in range(1, 6)},
-        "refused": dict.fromkeys(REFUSED, 0),
-        "timed_out": 0,
-        "departed": 0,
-        "bytes_received": 0,
-        "bytes_sent": 0,
-        "accepted": 0,
-        "tls_handshakes": 0,
-        "tls_failures": 0,
-        "upgrades": 0,
-        "spooled_bytes": 0,
-        "cache_hits": 0,
-        "cache_misses": 0,
-        "interpreter_wait": 0.0,
-        "in_flight": 0,
-        "queued": 0,
-        "oldest": 0.0,
-        "connections": dict.fromkeys(CONNECTIONS, 0),
-        "waiting": {"counts": [0] * (len(BOUNDS) + 1), "sum": 0.0},
-        "application": {"counts": [0] * (len(BOUNDS) + 1), "sum": 0.0},
-        "sending": {"counts": [0] * (len(BOUNDS) + 1), "sum": 0.0},
-    }
+    found: Figures = sum_figures([], [])
+    return found

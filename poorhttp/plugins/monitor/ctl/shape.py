@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 
-from poorhttp.plugins.monitor.admin.model import BOUNDS
+from poorhttp.plugins.monitor.admin.model import BOUNDS, no_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,16 +45,17 @@ COUNTS: Shape = (int,) * (len(BOUNDS) + 1)
 
 HISTOGRAM: Shape = {"counts": COUNTS, "sum": float}
 
+
+def _shape_of(value: object) -> Shape:
+    """Return the shape of a value of figures; the labels of numbers may be any."""
+    if not isinstance(value, dict):
+        return type(value)
+    return HISTOGRAM if "counts" in value else {EACH: int}
+
+
 FIGURES: Shape = {
-    **dict.fromkeys(("requests", "timed_out", "departed", "in_flight", "queued"), int),
-    **dict.fromkeys(("bytes_received", "bytes_sent", "accepted", "upgrades"), int),
-    **dict.fromkeys(("tls_handshakes", "tls_failures", "spooled_bytes"), int),
-    **dict.fromkeys(("cache_hits", "cache_misses"), int),
-    **dict.fromkeys(("interpreter_wait", "oldest"), float),
+    **{key: _shape_of(value) for key, value in no_figures().items()},
     "responses": {f"{hundred}xx": int for hundred in range(1, 6)},
-    "refused": {EACH: int},
-    "connections": {EACH: int},
-    **dict.fromkeys(("waiting", "application", "sending"), HISTOGRAM),
 }
 
 REQUEST: Shape = {

@@ -1,14 +1,16 @@
-"""Declarations of all metrics, and their samples in a status document.
+"""All metrics, and their samples in a status document.
 
-The only place that knows a metric: the text formats, StatsD, OpenTelemetry and the table in
-docs/reference/metrics.md are made from it. Labels have few values, and never one of a client.
+What workers count is declared in `core/reactor/src/status/metrics.rs`, everything else here. The
+text formats, StatsD, OpenTelemetry and the table in docs/reference/metrics.md are made from both.
+Labels have few values, and never one of a client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from poorhttp.plugins.monitor.admin.model import CONNECTIONS, WORKER_STATES
+from poorhttp.plugins.monitor.admin.model import WORKER_STATES
+from poorhttp.plugins.native import worker_metrics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -183,195 +185,118 @@ SERVER = (
     ),
 )
 
+#: Of each service, what is not counted by workers: by the name of the counted metric behind which
+#: they are shown; empty: before all.
+FOUND: Mapping[str, Sequence[Family]] = {
+    "": (
+        Family(
+            *("workers_wanted", "gauge", "Workers that should run."),
+            lambda service: service["wanted"],
+        ),
+        Family(
+            *("workers_alive", "gauge", "Workers that serve and are not about to end."),
+            lambda service: service["alive"],
+        ),
+        Family(
+            *("workers_answering", "gauge", "Of these, the workers that answer when asked."),
+            lambda service: service["answering"],
+        ),
+        Family(
+            *("workers_by_state", "gauge", "Worker processes by their state."),
+            _by_state,
+            ("state",),
+        ),
+        Family(
+            "worker_restarts",
+            "counter",
+            "Workers that were replaced, by the reason: died, worn (max_requests and similar "
+            "limits), stopped (by a signal, and killed), timeout, asked.",
+            lambda service: [
+                ({"reason": key}, value) for key, value in service["restarts"].items()
+            ],
+            ("reason",),
+        ),
+        Family(
+            *("reforks", "counter", "How often all workers were replaced by forks of one of them."),
+            lambda service: service["reforks"],
+        ),
+        Family(
+            "proportional_memory_bytes",
+            "gauge",
+            "Memory of all workers, with each shared page divided among the processes that share "
+            "it (PSS).",
+            _memory,
+        ),
+    ),
+    "requests_queued": (
+        Family(
+            "requests_unread",
+            "gauge",
+            "Requests that wait in the kernel on accepted connections while a worker is full; 0 "
+            "while none is.",
+            lambda service: service["unread"],
+        ),
+        Family(
+            "accept_queue",
+            "gauge",
+            "Connections that wait in the kernel until a worker accepts them, by address.",
+            lambda service: _queues(service, "waiting"),
+            ("address",),
+        ),
+        Family(
+            "accept_queue_limit",
+            "gauge",
+            "Connections that may wait in the kernel (backlog); the kernel refuses more.",
+            lambda service: _queues(service, "limit"),
+            ("address",),
+        ),
+    ),
+    "oldest_request_seconds": (
+        Family(
+            "capacity",
+            "gauge",
+            "Requests that the application can work on at the same time.",
+            lambda service: service["capacity"],
+        ),
+        Family(
+            *("utilization", "gauge", "Requests in flight divided by the capacity, from 0 to 1."),
+            _utilization,
+        ),
+        Family(*("connections", "gauge", "Connections that are open."), _open_connections),
+    ),
+    "connections_by_state": (
+        Family(
+            "upgraded",
+            "gauge",
+            "Connections that speak another protocol (WebSocket).",
+            lambda service: service["figures"]["connections"]["upgraded"],
+        ),
+    ),
+    "tls_handshake_failures": (
+        Family(
+            "tls_certificate_expiry_seconds",
+            "gauge",
+            "When a certificate expires, in seconds since 1970.",
+            _certificates,
+            ("file",),
+        ),
+    ),
+}
+
+
+def _with_counted() -> Iterator[Family]:
+    """Return the metrics of a service: those that workers count, and `FOUND`."""
+    yield from FOUND[""]
+    for kind, key, name, label, shown, help_text in worker_metrics():
+        read: Callable[[Any], Any] = _by(label, key, shown) if label else _figure(key)
+        deprecated = help_text.startswith("Deprecated ")
+        labels = (label,) if label else ()
+        yield Family(name, kind, help_text, read, labels, deprecated=deprecated)
+        yield from FOUND.get(name, ())
+
+
 #: Of each service.
-SERVICE = (
-    Family(
-        *("workers_wanted", "gauge", "Workers that should run."),
-        lambda service: service["wanted"],
-    ),
-    Family(
-        *("workers_alive", "gauge", "Workers that serve and are not about to end."),
-        lambda service: service["alive"],
-    ),
-    Family(
-        *("workers_answering", "gauge", "Of these, the workers that answer when asked."),
-        lambda service: service["answering"],
-    ),
-    Family(
-        *("workers_by_state", "gauge", "Worker processes by their state."),
-        _by_state,
-        ("state",),
-    ),
-    Family(
-        "worker_restarts",
-        "counter",
-        "Workers that were replaced, by the reason: died, worn (max_requests and similar limits), "
-        "stopped (by a signal, and killed), timeout, asked.",
-        lambda service: [({"reason": key}, value) for key, value in service["restarts"].items()],
-        ("reason",),
-    ),
-    Family(
-        *("reforks", "counter", "How often all workers were replaced by forks of one of them."),
-        lambda service: service["reforks"],
-    ),
-    Family(
-        "proportional_memory_bytes",
-        "gauge",
-        "Memory of all workers, with each shared page divided among the processes that share it "
-        "(PSS).",
-        _memory,
-    ),
-    Family(
-        *("requests_in_flight", "gauge", "Requests that the application is working on."),
-        _figure("in_flight"),
-    ),
-    Family(
-        *("requests_in_hand", "gauge", "Deprecated name of poorhttp_requests_in_flight."),
-        _figure("in_flight"),
-        deprecated=True,
-    ),
-    Family(
-        *("requests_queued", "gauge", "Requests that wait for a thread or for the interpreter."),
-        _figure("queued"),
-    ),
-    Family(
-        "requests_unread",
-        "gauge",
-        "Requests that wait in the kernel on accepted connections while a worker is full; 0 while "
-        "none is.",
-        lambda service: service["unread"],
-    ),
-    Family(
-        "accept_queue",
-        "gauge",
-        "Connections that wait in the kernel until a worker accepts them, by address.",
-        lambda service: _queues(service, "waiting"),
-        ("address",),
-    ),
-    Family(
-        "accept_queue_limit",
-        "gauge",
-        "Connections that may wait in the kernel (backlog); the kernel refuses more.",
-        lambda service: _queues(service, "limit"),
-        ("address",),
-    ),
-    Family(
-        "oldest_request_seconds",
-        "gauge",
-        "Time since the oldest request in flight began; 0 if there is none.",
-        _figure("oldest"),
-    ),
-    Family(
-        "capacity",
-        "gauge",
-        "Requests that the application can work on at the same time.",
-        lambda service: service["capacity"],
-    ),
-    Family(
-        *("utilization", "gauge", "Requests in flight divided by the capacity, from 0 to 1."),
-        _utilization,
-    ),
-    Family(*("connections", "gauge", "Connections that are open."), _open_connections),
-    Family(
-        "connections_by_state",
-        "gauge",
-        "Connections by their state: reading (a request), active (in the application), sending, "
-        "idle, upgraded.",
-        _by("state", "connections", CONNECTIONS),
-        ("state",),
-    ),
-    Family(
-        "upgraded",
-        "gauge",
-        "Connections that speak another protocol (WebSocket).",
-        lambda service: service["figures"]["connections"]["upgraded"],
-    ),
-    Family(
-        *("upgrades", "counter", "Connections that were upgraded to another protocol."),
-        _figure("upgrades"),
-    ),
-    Family(
-        *("connections_accepted", "counter", "Connections that were accepted."),
-        _figure("accepted"),
-    ),
-    Family(
-        *("tls_handshakes", "counter", "TLS handshakes that were completed."),
-        _figure("tls_handshakes"),
-    ),
-    Family(
-        *("tls_handshake_failures", "counter", "TLS handshakes that failed."),
-        _figure("tls_failures"),
-    ),
-    Family(
-        "tls_certificate_expiry_seconds",
-        "gauge",
-        "When a certificate expires, in seconds since 1970.",
-        _certificates,
-        ("file",),
-    ),
-    Family(*("requests", "counter", "Requests that have begun."), _figure("requests")),
-    Family(
-        *("responses", "counter", "Responses, by the class of their status."),
-        _by("code", "responses", ("2xx", "3xx", "4xx", "5xx")),
-        ("code",),
-    ),
-    Family(
-        "requests_refused",
-        "counter",
-        "Requests that the server itself refused, by status.",
-        _by("code", "refused"),
-        ("code",),
-    ),
-    Family(
-        *("requests_timed_out", "counter", "Requests that request_timeout has ended (504)."),
-        _figure("timed_out"),
-    ),
-    Family(
-        *("requests_departed", "counter", "Requests whose client left before the response (499)."),
-        _figure("departed"),
-    ),
-    Family(
-        "request_waiting_seconds",
-        "histogram",
-        "Time from the complete head of a request to the call of the application.",
-        _figure("waiting"),
-    ),
-    Family(
-        "request_application_seconds",
-        "histogram",
-        "Time that the application takes for a request.",
-        _figure("application"),
-    ),
-    Family(
-        "request_sending_seconds",
-        "histogram",
-        "Time from the end of the application's work until the kernel has taken the last byte.",
-        _figure("sending"),
-    ),
-    Family(
-        "interpreter_wait_seconds",
-        "counter",
-        "Time that requests have waited for the Python interpreter before they began.",
-        _figure("interpreter_wait"),
-    ),
-    Family(
-        *("received_bytes", "counter", "Bytes received from clients."),
-        _figure("bytes_received"),
-    ),
-    Family(*("sent_bytes", "counter", "Bytes sent to clients."), _figure("bytes_sent")),
-    Family(
-        *("spooled_bytes", "counter", "Bytes of bodies and responses put into temporary files."),
-        _figure("spooled_bytes"),
-    ),
-    Family(
-        *("static_cache_hits", "counter", "Static files that were sent from memory."),
-        _figure("cache_hits"),
-    ),
-    Family(
-        *("static_cache_misses", "counter", "Static files that were not in memory."),
-        _figure("cache_misses"),
-    ),
-)
+SERVICE = tuple(_with_counted())
 
 #: Of each worker. The successor of a worker has the same number, and begins at 0.
 WORKER = (

@@ -1,0 +1,241 @@
+"""The options of a reactor: `WorkerOptions`, made from settings and from what a worker is given.
+
+Rust has the same fields (`core/reactor/src/options.rs`, `core/files/src/options.rs` and
+`core/python/src/options.rs`), and refuses an object with others, or with values of other types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+
+from poorhttp._core import (
+    LogWriter,
+    Request,
+    RequestName,
+    SharedStatuses,
+    Sink,
+    WorkerStatus,
+    option_fields,
+)
+from poorhttp.config.settings import Settings
+from poorhttp.config.suggestions import nearest
+
+
+def _take_fields(self: object, **given: object) -> None:
+    """Set the fields of an object: `__init__` of both classes."""
+    declared = type(self)
+    fields = declared.__annotations__
+    for name in given:
+        if name not in fields:
+            near = nearest(name, fields)
+            meant = f"; did you mean {near}?" if near else ""
+            raise TypeError(f"{declared.__name__}.{name}: there is no such field{meant}")
+    for name, annotation in fields.items():
+        if name not in given and not hasattr(declared, name):
+            raise TypeError(
+                f"{declared.__name__}.{name}: the field is missing; it should be {annotation}"
+            )
+        self.__dict__[name] = given.get(name, getattr(declared, name, None))
+
+
+def _refuse(self: object, name: str, value: object = None) -> None:
+    raise AttributeError(f"{type(self).__name__}.{name}: the fields of options are not set again")
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+else:
+
+    def dataclass(*, frozen, kw_only):
+        # Importing dataclasses costs every worker 1 MiB.
+        def complete(declared):
+            declared.__init__ = _take_fields
+            declared.__setattr__ = declared.__delattr__ = _refuse
+            return declared
+
+        return complete
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticOptions:
+    """How files of a folder are sent: the options `static_…` of a host."""
+
+    static_charset: str
+    static_fallback: str
+    static_fallthrough: bool
+    static_header: Sequence[tuple[str, str, str]]
+    static_hidden: bool
+    static_immutable: Sequence[str]
+    static_index: str
+    static_listing: bool
+    static_not_found: str
+    static_precompressed: bool
+    static_type: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """All that a reactor is made with, besides its listeners.
+
+    What only plug-ins give has no names here: Rust declares these fields (`PLUGIN_FIELDS`).
+
+    Attributes:
+        abort_on_close: this and the following fields are the options of the same names.
+        error_log: where the reactor writes its messages.
+        access_log: sink of the access log, and its `access_log_format`.
+        temp_dir: folder of temporary files.
+        accept_balance: if other processes accept from the same sockets: memory with the
+            `WorkerStatus` of each, and the place of this one in it.
+        worker_status: memory in which a supervisor reads counters and requests in flight.
+        takes_times: `worker_status` also has durations, slow requests and errors.
+        wait_writable: called with a descriptor when an application has to wait for its client; by
+            default the thread blocks.
+        wait_readable: the same for a body that it receives, with the seconds after which it shall
+            return in any case.
+        external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
+        multithread: several threads iterate.
+        raw_tcp: yield unread connections as `Connection`.
+        channel: descriptor of a worker's control channel, a stream socket to the main process.
+            `poorhttp/process/control_channel.py` describes what is sent there.
+        fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor and
+            to receive those of a predecessor, and a number that each successor increases.
+        recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
+        interrupter: as `poorhttp.worker.timeouts.ThreadInterrupter`.
+        refork: a request number, and a function that is called when the first request of the
+            application with this number or a higher one begins; it returns after how many requests
+            it is to be called again, or 0.
+        offer_upgrade: called to offer its connection to the application.
+        reopen_logs: called when the main process commands that over `channel`.
+        note_stop: the same when it commands a stop.
+        end_line: called behind a request, if any thread has left a line in `wsgi.errors` without
+            its end; not in mode `gevent`.
+        routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
+            trailing slash), folder whose files are sent without Python (`None`: the application
+            answers) and how they are sent. The host is matched first, then the longest prefix.
+        static_files: how files of `x_sendfile` and `x_accel_redirect` are sent.
+        streamed_bodies: host and path prefix as in `routes`, and whether the application is called
+            before the body of a request has come.
+        live_reload: the live-reload script for HTML pages: text before and after the server's path
+            prefix.
+        request_context: variable that the name of the request is set to in its greenlet, with
+            `request_id`.
+    """
+
+    # Options, of the same names.
+    abort_on_close: bool
+    access_log_exclude: Sequence[str]
+    access_log_sample: float
+    body_buffer_size: int
+    body_memory: int
+    body_timeout: float
+    drain_timeout: float
+    early_hints: bool
+    forwarded_headers: Sequence[str]
+    graceful_timeout: float
+    header_timeout: float
+    health: str | None
+    keepalive_timeout: float
+    max_body: int
+    max_connections: int
+    max_header_size: int
+    max_headers: int
+    max_request_header_size: int
+    max_request_line: int
+    min_rate: int
+    queue_timeout: float | None
+    request_id: bool
+    request_timeout: float
+    server_header: str
+    slow_request: float
+    spool_limit: int
+    spool_total: int
+    static_cache: int
+    trusted_proxies: Sequence[str]
+    upgraded_threads: int
+    write_timeout: float
+    x_accel_redirect: Sequence[tuple[str, str]]
+    x_sendfile: Sequence[str]
+
+    # What the server gives.
+    error_log: LogWriter
+    access_log: tuple[Sink, str] | None = None
+    temp_dir: str = "/tmp"
+    accept_balance: tuple[SharedStatuses, int] | None = None
+    worker_status: WorkerStatus | None = None
+    takes_times: bool = False
+    wait_writable: Callable[[int], object] | None = None
+    wait_readable: Callable[[int, float], object] | None = None
+    external_loop: bool = False
+    multithread: bool = False
+    raw_tcp: bool = False
+    channel: int | None = None
+    fd_handoff: tuple[int, int, int] | None = None
+    recycle_after: int = 0
+    interrupter: object = None
+    refork: tuple[int, Callable[[], int]] | None = None
+    offer_upgrade: Callable[[dict[str, Any], Request], object] | None = None
+    reopen_logs: Callable[[], object] | None = None
+    note_stop: Callable[[], object] | None = None
+    end_line: Callable[[], object] | None = None
+    routes: Sequence[tuple[str, str, str | None, StaticOptions]] = ()
+    static_files: StaticOptions
+    streamed_bodies: Sequence[tuple[str, str, bool]] = ()
+    live_reload: tuple[str, str] | None = None
+    request_context: ContextVar[RequestName | None] | None = None
+
+
+#: Fields of `WorkerOptions` that `worker_options` makes itself.
+MADE = ("routes", "static_files")
+
+#: Fields that Rust declares for plug-ins, which give them by `reactor_arguments`: name and type.
+PLUGIN_FIELDS = {
+    name: annotation
+    for name, annotation in option_fields()["WorkerOptions"]
+    if name not in WorkerOptions.__annotations__
+}
+
+
+def worker_options(
+    settings: Settings,
+    routes: Sequence[tuple[str, str, str | None, Settings]],
+    arguments: Mapping[str, object],
+    **given: Any,
+) -> WorkerOptions:
+    """Return the options of a reactor: the only place that makes them from settings.
+
+    Args:
+        settings: of the service.
+        routes: as `poorhttp.targets.routes.Routes.table` returns them.
+        arguments: fields that plug-ins give.
+        given: all other fields that are no options.
+
+    Raises:
+        TypeError: a field is missing, or there is none of this name.
+    """
+    for name in arguments:
+        if name not in PLUGIN_FIELDS:
+            raise TypeError(
+                f"WorkerOptions.{name}: a plug-in gives it; it may give {', '.join(PLUGIN_FIELDS)}"
+            )
+    made = {
+        "routes": [(*row, _of(StaticOptions, settings)) for *row, settings in routes],
+        "static_files": _of(StaticOptions, settings),
+    }
+    options = _of(WorkerOptions, settings, **made, **given)
+    vars(options).update({name: arguments.get(name) for name in PLUGIN_FIELDS})
+    return options
+
+
+def _of(declared: Callable[..., T], settings: Settings, **others: Any) -> T:
+    """Return an object whose fields have the values of the options of these names."""
+    named = {
+        name: getattr(settings, name)
+        for name in declared.__annotations__
+        if name not in others and hasattr(Settings, name)
+    }
+    return declared(**named, **others)
