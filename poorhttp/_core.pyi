@@ -6,7 +6,7 @@ Each process has one `Reactor`, which yields complete requests. A `Request` is a
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final, Literal, final, overload
+from typing import Any, ClassVar, Final, Literal, Protocol, final, overload
 
 from _typeshed import OptExcInfo, WriteableBuffer
 
@@ -284,6 +284,15 @@ class WorkerStatus:
     def clear(self) -> None:
         """Remove all requests and counts, for a new worker."""
 
+class Event(Protocol):
+    """What a request waits for in a mode that does not block its thread."""
+
+    def set(self) -> object:
+        """End the wait."""
+
+    def wait(self, seconds: float, /) -> object:
+        """Wait for `set`, at most so long."""
+
 @final
 class Reactor:
     """All connections of this process. Several threads may iterate it at the same time."""
@@ -299,8 +308,7 @@ class Reactor:
         accept_balance: tuple[SharedStatuses, int] | None = None,
         worker_status: WorkerStatus | None = None,
         takes_times: bool = False,
-        wait_writable: Callable[[int], object] | None = None,
-        wait_readable: Callable[[int, float], object] | None = None,
+        new_event: Callable[[], Event] | None = None,
         external_loop: bool = False,
         multithread: bool = False,
         raw_tcp: bool = False,
@@ -337,10 +345,10 @@ class Reactor:
                 `WorkerStatus` of each, and the place of this one in it.
             worker_status: memory in which a supervisor reads counters and requests in flight.
             takes_times: `worker_status` also has durations, slow requests and errors.
-            wait_writable: called with a descriptor when an application has to wait for its client;
-                by default the thread blocks.
-            wait_readable: the same for a body that it receives, with the seconds after which it
-                shall return in any case.
+            new_event: called when an application has to wait for its client (`write`, and the body
+                that it receives): what it returns has a method `wait(seconds)`, which is called
+                next, and `set()`, which is called as by `Request.notify`. By default the thread
+                blocks.
             external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
             raw_tcp: yield unread connections as `Connection`.
             channel: descriptor of a worker's control channel, a stream socket to the main process.
@@ -534,6 +542,27 @@ class Request:
             ConnectionResetError: the client has disconnected.
             poorhttp.errors.BodyRefused: it is too large or malformed, or comes too slowly.
             ValueError: the request was answered, or belongs to the parent process.
+        """
+
+    def receive_nowait(self, buffer: WriteableBuffer) -> int | None:
+        """Do the same without waiting; `None`: nothing has come, and `notify` tells when it has."""
+
+    def send_nowait(self, data: bytes) -> int:
+        """Send as much of a piece of the body as there is room for; return its length.
+
+        After fewer bytes than there are, `notify` tells when there is room for more.
+
+        Raises: as `write`.
+        """
+
+    def notify(
+        self, function: Callable[[], object], *, data: bool = False, room: bool = False
+    ) -> None:
+        """Have `function` called once, when data or room may have come, or the client has left.
+
+        At once if it is there. Whichever thread finds the event calls it (with `external_loop`, one
+        that calls `Reactor.poll`), so that it must not wait, nor use a request: it schedules what
+        does. Another call replaces it, and the end of the request drops it.
         """
 
     def take_over(self, *, in_pool: bool) -> tuple[int, Any]:

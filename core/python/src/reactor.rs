@@ -222,7 +222,7 @@ fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, reopen_logs = None, note_stop = None, end_line = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, hsts = None, compression = None, request_context = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, new_event = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, reopen_logs = None, note_stop = None, end_line = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, hsts = None, compression = None, request_context = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -234,8 +234,7 @@ impl Reactor {
         accept_balance: Option<(Bound<'_, SharedStatuses>, usize)>,
         worker_status: Option<Py<WorkerStatus>>,
         takes_times: bool,
-        wait_writable: Option<Py<PyAny>>,
-        wait_readable: Option<Py<PyAny>>,
+        new_event: Option<Py<PyAny>>,
         external_loop: bool,
         multithread: bool,
         raw_tcp: bool,
@@ -371,12 +370,11 @@ impl Reactor {
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;
         Ok(Reactor {
-            notes_hand_out: inner.takes_times() && interrupter.is_none() && wait_writable.is_none(),
+            notes_hand_out: inner.takes_times() && interrupter.is_none() && new_event.is_none(),
             queue: multithread.then(|| GilQueue::new(&inner.counters().metrics)),
             inner,
             environs: Environs::new(py, bases, request_ids.is_some())?,
-            waits: wait_writable
-                .map(|writable| Arc::new(Waits { writable, readable: wait_readable, context: request_context })),
+            waits: new_event.map(|new_event| Arc::new(Waits::new(new_event, request_context))),
             error_log: Arc::clone(&error_log.get().inner),
             worker_status,
             interrupter,

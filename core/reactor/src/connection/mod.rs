@@ -4,6 +4,7 @@
 //! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
 //! long_polls.rs       responses that stay open, and what they share
+//! notice.rs           notice that a stream may go on
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! read.rs             reads a request: receives and parses
 //! request.rs          the present request: head, body, peer and trusted proxies, output
@@ -20,6 +21,7 @@ pub(crate) mod body;
 pub(crate) mod coalesced;
 pub(crate) mod listener;
 pub(crate) mod long_polls;
+pub(crate) mod notice;
 pub(crate) mod peer_trust;
 pub(crate) mod read;
 pub(crate) mod request;
@@ -79,6 +81,8 @@ pub(crate) struct Connection {
     coalesced: u64,
     /// The socket may take more of the send queue, and no event will report that.
     paused: bool,
+    /// The application has waited for a notice, so events of the poller are noted in its slot.
+    awaited: bool,
     /// The client has sent a request before the response to the one before.
     pub(crate) pipelines: bool,
     /// End of the last request, in milliseconds of [`crate::sys::clock::now`]; 0: there was none.
@@ -143,6 +147,7 @@ impl Connection {
             owes_records: false,
             coalesced: 0,
             paused: false,
+            awaited: false,
             pipelines: false,
             last_request_end: 0,
             answered_in_turn: 0,
@@ -228,6 +233,17 @@ impl Connection {
     #[inline]
     pub(crate) fn waits_to_send(&self) -> bool {
         self.has_send_queue | self.owes_records
+    }
+
+    /// The application waits for a notice.
+    pub(crate) fn note_awaited(&mut self) {
+        self.awaited = true;
+    }
+
+    /// Whether the application has waited for a notice since the last call.
+    #[inline]
+    pub(crate) fn take_awaited(&mut self) -> bool {
+        mem::take(&mut self.awaited)
     }
 
     /// Registers it with the poller, which reports bytes that have arrived already.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::connection::body::temp_file::Spool;
 use crate::connection::body::throughput::MinimumRate;
 use crate::connection::coalesced::Coalesced;
+use crate::connection::notice::StreamNotice;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::transport::Socket;
 use crate::sys::clock::NEVER;
@@ -25,6 +26,8 @@ pub(crate) struct SharedSocket {
     /// The server has ended the connection because it stops.
     cut_off: AtomicBool,
     pub(crate) spool: Arc<Spool>,
+    /// What the stream of this socket waits for without a thread.
+    pub(crate) notice: StreamNotice,
 }
 
 impl SharedSocket {
@@ -37,6 +40,7 @@ impl SharedSocket {
             disconnected: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
             spool,
+            notice: StreamNotice::default(),
         }
     }
 
@@ -58,6 +62,11 @@ impl SharedSocket {
             Some(send_queue) => send_queue.flush(&self.transport),
             None => Flushed::Everything,
         }
+    }
+
+    /// Whether the application may go on: there is room in the send queue, or nothing can be sent any more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.send_queue().as_ref().is_none_or(|send_queue| send_queue.is_broken() || !send_queue.is_full())
     }
 
     /// When to call [`SharedSocket::slow_reader_deadline`].

@@ -11,6 +11,7 @@
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
+//! notices.rs            tells streams that wait without a thread what has come
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
 //! ```
 
@@ -18,6 +19,7 @@ pub(crate) mod accept;
 pub(crate) mod connections;
 mod evict;
 pub(crate) mod leader_followers;
+pub(crate) mod notices;
 pub(crate) mod poll;
 pub(crate) mod put_back;
 pub(crate) mod release;

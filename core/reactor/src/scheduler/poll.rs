@@ -12,7 +12,7 @@ use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
 use crate::scheduler::state::{Shared, State};
 use crate::scheduler::timers::DiskWork;
-use crate::scheduler::{accept, put_back, stop};
+use crate::scheduler::{accept, notices, put_back, stop};
 use crate::shutdown::Stage;
 use crate::sys::poller::{BATCH, Event, Source};
 use crate::sys::{Errno, clock};
@@ -29,6 +29,8 @@ struct OtherEvents {
     handoff: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     sockets: Vec<Arc<SharedSocket>>,
+    /// Those whose stream waits for a notice; and whether something is to be received, or the client has ended its side.
+    noticed: Vec<(Arc<SharedSocket>, bool, bool)>,
 }
 
 /// Asks the poller for events and acts on them. `Ok(true)`: [`crate::Reactor::wake`] was called.
@@ -119,9 +121,14 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
         tidy(state);
     }
     for socket in others.sockets {
-        if socket.flush() == Flushed::Paused {
+        let flushed = socket.flush();
+        if flushed == Flushed::Paused {
             go_on_sending(state, &mut state.lock(), &socket);
         }
+        notices::give(&socket, false, false);
+    }
+    for (socket, data, end) in others.noticed {
+        notices::give(&socket, data, end);
     }
     waited.map(|_| others.woken)
 }
@@ -164,8 +171,13 @@ fn note_event(shared: &mut Shared, event: Event, others: &mut OtherEvents) {
                         shared.connections.enqueue(index);
                     }
                 }
-                (None, Some(socket)) if event.writable && socket.is_waiting() => {
-                    others.sockets.push(Arc::clone(socket))
+                (None, Some(socket)) => {
+                    if event.writable && socket.is_waiting() {
+                        others.sockets.push(Arc::clone(socket));
+                    }
+                    if socket.notice.is_set() {
+                        others.noticed.push((Arc::clone(socket), event.readable, event.hangup));
+                    }
                 }
                 _ => {}
             }
