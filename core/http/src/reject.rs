@@ -35,7 +35,7 @@ impl Reject {
     /// The same in a gateway protocol.
     pub(crate) const PACKET_TOO_LARGE: Reject = Reject::with(431, "a packet of variables over the limit");
     /// [`crate::Limits::body`]
-    pub(crate) const BODY_TOO_LARGE: Reject = Reject::with(413, "a body over the limit");
+    pub const BODY_TOO_LARGE: Reject = Reject::with(413, "a body over the limit");
     /// [`crate::Limits::trailers`]
     pub(crate) const TRAILERS_TOO_LARGE: Reject = Reject::with(431, "trailers over the limit");
 

@@ -365,7 +365,7 @@ impl Reactor {
                 (None, Some(config)) => (Protocol::Http, Some(Arc::clone(&config.get().inner))),
                 (None, None) => return Err(value_error(format_args!("an unknown protocol, {protocol:?}"))),
             };
-            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls });
+            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls, streams: None });
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;

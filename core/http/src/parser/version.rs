@@ -12,6 +12,8 @@ pub enum Version {
     /// HTTP/1.1, also for any later HTTP/1.x.
     #[default]
     Http11,
+    /// HTTP/2, on a connection that carries many requests at once.
+    Http2,
 }
 
 /// Length of a version and the space before it.

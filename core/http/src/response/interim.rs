@@ -8,7 +8,7 @@ use crate::response::{Response, State};
 impl Response {
     /// Whether an interim response may come before this one: the client speaks HTTP/1.1 with us, and the head is not complete.
     pub fn takes_interim(&self) -> bool {
-        self.version == Version::Http11 && self.dialect.protocol == Protocol::Http && !self.is_committed()
+        self.version != Version::Http10 && self.dialect.protocol == Protocol::Http && !self.is_committed()
     }
 
     /// Writes a response 103 (RFC 8297), with the header fields that `fields` writes by the function it is given. They are

@@ -52,6 +52,8 @@ enum Framing {
     Chunked,
     /// FastCGI without a known length: the last record ends the body.
     Records,
+    /// HTTP/2 without a known length: the end of the stream ends the body.
+    Stream,
     /// HTTP/1.0 without a known length: the end of the connection ends the body.
     UntilClose,
 }
@@ -359,6 +361,7 @@ impl Response {
                 Framing::Chunked
             }
             _ if self.is_recorded() => Framing::Records,
+            _ if self.version == Version::Http2 => Framing::Stream,
             _ => Framing::UntilClose,
         };
         if !self.has_date {
@@ -371,9 +374,11 @@ impl Response {
         match (self.persists, self.version) {
             // Gateway protocols have no connection header field: the web server handles the client's connection.
             _ if self.dialect.protocol != Protocol::Http => {}
-            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+            // Connection-specific fields do not exist in HTTP/2 (RFC 9113 section 8.2.2).
+            (false, Version::Http10 | Version::Http11) => out.extend_from_slice(b"Connection: close\r\n"),
+            (false, Version::Http2) => {}
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
-            (true, Version::Http11) => {}
+            (true, Version::Http11 | Version::Http2) => {}
         }
         out.extend_from_slice(b"\r\n");
         if self.is_recorded() {
@@ -393,7 +398,9 @@ impl Response {
                 self.excess += length as u64 - admitted;
                 admitted
             }
-            State::Streaming(Framing::Chunked | Framing::Records | Framing::UntilClose) => length as u64,
+            State::Streaming(Framing::Chunked | Framing::Records | Framing::Stream | Framing::UntilClose) => {
+                length as u64
+            }
             _ => 0,
         };
         self.sent += admitted;
@@ -455,7 +462,7 @@ impl Response {
                 out.extend_from_slice(b"0\r\n\r\n");
                 0
             }
-            State::Streaming(Framing::Nothing | Framing::Records | Framing::UntilClose) => 0,
+            State::Streaming(Framing::Nothing | Framing::Records | Framing::Stream | Framing::UntilClose) => 0,
             State::Unstarted | State::Started | State::Ended => {
                 self.persists = false;
                 0

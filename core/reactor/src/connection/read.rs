@@ -132,7 +132,11 @@ pub(crate) fn read(
                     Received::Something(bytes) => *received += bytes,
                     Received::NothingYet => return Read::Wait { is_long: false },
                     Received::NoMemory => return Read::Refuse(NO_MEMORY),
-                    Received::End => return Read::End { is_mid_message: connection.request.is_mid_message() },
+                    Received::End => match connection.end_of_stream() {
+                        Some(Ok(())) => {}
+                        Some(Err(reject)) => return Read::Refuse(reject),
+                        None => return Read::End { is_mid_message: connection.request.is_mid_message() },
+                    },
                 }
             }
         }

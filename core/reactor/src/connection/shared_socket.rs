@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::connection::body::temp_file::Spool;
 use crate::connection::body::throughput::MinimumRate;
 use crate::connection::coalesced::Coalesced;
+use crate::connection::multiplexed::Carrier;
 use crate::connection::notice::StreamNotice;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::transport::Socket;
 use crate::sys::clock::NEVER;
 use crate::sys::socket::Transport;
+use crate::sys::{AsFd, BorrowedFd, Errno};
 
 /// The part of a connection that its owner and the polling thread may use at the same time.
 #[derive(Debug)]
@@ -149,6 +151,20 @@ impl SharedSocket {
             send_queue.give_up();
         }
         self.transport.reset();
+    }
+}
+
+impl Carrier for SharedSocket {
+    fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        self.transport.receive(room)
+    }
+
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.transport.send(bytes, false)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.transport.as_fd()
     }
 }
 

@@ -9,18 +9,27 @@ use crate::exchange::send_error::SendError;
 use crate::exchange::stream::Stream;
 use crate::exchange::writer::ResponseWriter;
 use crate::log::error::Level;
+use crate::scheduler::state::State;
+use crate::scheduler::streams;
 use crate::status::CLIENT_ABORT;
 use crate::sys::socket::{self, Transport};
 use crate::sys::{AsFd, clock};
 
 /// Waits for the client of an exchange, without the exchange. The socket stays open while this exists.
 #[derive(Debug)]
-pub struct Waiter(Arc<SharedSocket>);
+pub struct Waiter {
+    state: Arc<State>,
+    socket: Arc<SharedSocket>,
+}
 
 impl Waiter {
     /// Blocks this thread until what is awaited may have come, a signal has arrived, or the time is over.
     pub fn wait(&self, interest: Interest, milliseconds: u64) {
-        socket::wait(self.0.transport.as_fd(), interest.data, interest.room, milliseconds);
+        let Waiter { state, socket } = self;
+        match socket.transport.stream() {
+            Some(stream) => streams::wait(state, socket, stream, interest, milliseconds),
+            None => socket::wait(socket.transport.as_fd(), interest.data, interest.room, milliseconds),
+        }
     }
 }
 
@@ -243,7 +252,8 @@ impl ResponseWriter {
 
     /// What a thread waits by; none when the request is over.
     pub(crate) fn waiter(&self) -> Option<Waiter> {
-        self.stream.as_ref().map(|stream| Waiter(Arc::clone(stream.socket())))
+        let stream = self.stream.as_ref()?;
+        Some(Waiter { state: Arc::clone(&self.state), socket: Arc::clone(stream.socket()) })
     }
 
     /// Has `function` called once when what the application waits for has come; at once if the request is over.

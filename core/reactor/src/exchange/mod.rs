@@ -262,8 +262,7 @@ impl Exchange {
     /// The variables of the connection's TLS for the environ, as mod_ssl names them; none without TLS.
     #[inline]
     pub fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
-        let tls = self.writer.stream.as_ref().and_then(|stream| stream.socket().transport.tls());
-        tls.map_or(&[], |tls| tls.variables())
+        self.writer.stream.as_ref().map_or(&[], |stream| stream.socket().transport.tls_variables())
     }
 
     /// A blocking duplicate of the socket of a raw TCP connection.

@@ -51,6 +51,12 @@ impl Stream {
         self.0
     }
 
+    /// Whether it is one of the streams of a connection that carries many.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_stream()
+    }
+
     /// The connection, which is about to carry another protocol.
     pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.0

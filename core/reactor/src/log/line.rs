@@ -243,6 +243,7 @@ fn protocol(head: &Head) -> &'static [u8] {
     match head.version {
         Version::Http10 => b"HTTP/1.0",
         Version::Http11 => b"HTTP/1.1",
+        Version::Http2 => b"HTTP/2.0",
     }
 }
 

@@ -10,6 +10,7 @@
 //! release.rs            the end of a response: the next request, a lingering close, or a close
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
+//! streams.rs            turns of connections with many streams, new streams, threads that wait for a stream
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
 //! notices.rs            tells streams that wait without a thread what has come
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
@@ -25,5 +26,6 @@ pub(crate) mod put_back;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod stop;
+pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod timers;

@@ -8,6 +8,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread;
 
 use crate::connection::Connection;
+use crate::connection::multiplexed::Ready;
 use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
 use crate::scheduler::state::{Shared, State};
@@ -120,17 +121,42 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     if disk_work.tidy {
         tidy(state);
     }
-    for socket in others.sockets {
-        let flushed = socket.flush();
-        if flushed == Flushed::Paused {
+    give(state, others.sockets, others.noticed);
+    waited.map(|_| others.woken)
+}
+
+/// Acts on events of connections whose request is being answered. Without the lock.
+#[inline]
+fn give(state: &State, sockets: Vec<Arc<SharedSocket>>, noticed: Vec<(Arc<SharedSocket>, bool, bool)>) {
+    for socket in sockets {
+        if socket.flush() == Flushed::Paused {
             go_on_sending(state, &mut state.lock(), &socket);
         }
         notices::give(&socket, false, false);
     }
-    for (socket, data, end) in others.noticed {
+    for (socket, data, end) in noticed {
         notices::give(&socket, data, end);
     }
-    waited.map(|_| others.woken)
+}
+
+/// Acts on what has come for streams, and for connections with streams, as on events of the poller.
+pub(crate) fn deliver(state: &State, ready: &[Ready]) {
+    if ready.is_empty() {
+        return;
+    }
+    let (mut others, mut shared) = (OtherEvents::default(), state.lock());
+    let before = shared.connections.ready();
+    for Ready { slot: (index, generation), readable, writable, hangup } in ready.iter().copied() {
+        let source = Source::Connection { index, generation };
+        note_event(&mut shared, Event { source, readable, writable, hangup }, &mut others);
+    }
+    let is_more = shared.connections.ready() > before;
+    let sleeps = is_more && (shared.threads.is_polling() || state.running.external_loop);
+    drop(shared);
+    if sleeps {
+        state.poller.nudge();
+    }
+    give(state, others.sockets, others.noticed);
 }
 
 /// Takes the events that have arrived during a long request. Otherwise the next request of its client would seem to
