@@ -336,6 +336,20 @@ fn a_body_that_does_not_come_is_refused_and_other_streams_go_on() {
 }
 
 #[test]
+fn a_stream_that_is_not_read_is_reset_and_other_streams_go_on() {
+    let options = Options { timeouts: Timeouts { write: SOON, ..patient() }, ..Options::default() };
+    let server = Server::new(1, options, |exchange| {
+        let content = if path(&exchange) == "/long" { vec![b'l'; 2 * WINDOW] } else { b"quick".to_vec() };
+        answer(exchange, &content);
+    });
+    let mut client = Client::new(server.address);
+    client.get(1, "/long");
+    while client.next().kind != 'R' {}
+    client.get(3, "/");
+    assert_eq!(client.response(3), (200, b"quick".to_vec()));
+}
+
+#[test]
 fn a_stop_waits_for_the_streams() {
     for threads in [1, 2] {
         let (go_on, wait) = channel::<()>();

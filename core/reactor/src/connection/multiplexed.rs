@@ -16,6 +16,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
 use crate::limits::RECEIVED_AT_ONCE;
+use crate::sys::process::forks;
 use crate::sys::wakeup::Wakeup;
 use crate::sys::{BorrowedFd, Errno, clock};
 
@@ -159,6 +160,8 @@ pub(crate) struct Multiplexed {
     wakeup: Wakeup,
     /// Output waits for the socket; read without the lock.
     is_waiting: AtomicBool,
+    /// [`forks`] when it was made.
+    forks: u64,
 }
 
 impl Multiplexed {
@@ -184,7 +187,7 @@ impl Multiplexed {
         };
         let (state, wakeup) = (Mutex::new(state), Wakeup::new()?);
         let (changed, is_waiting) = (Condvar::new(), AtomicBool::new(false));
-        Ok(Multiplexed { carrier, owner, slot, origin, state, changed, wakeup, is_waiting })
+        Ok(Multiplexed { carrier, owner, slot, origin, state, changed, wakeup, is_waiting, forks: forks() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -572,6 +575,10 @@ impl Multiplexed {
 
     /// Forgets a stream, which nobody uses any more.
     pub(crate) fn forget(&self, stream: u32) {
+        if self.forks != forks() {
+            // The connection is the parent's, and the lock may be held by a thread that exists only there.
+            return;
+        }
         let mut guard = self.lock();
         let state = &mut *guard;
         state.streams.remove(&stream);

@@ -85,7 +85,7 @@ pub(crate) fn read(
                     return Read::Refuse(reject);
                 }
                 if let Some((head, _)) = connection.request.head()
-                    && connection.socket.transport.tls().is_none()
+                    && !connection.request.over_tls
                     && let Err(reject) = head.check_scheme(connection.request.origin())
                 {
                     return Read::Refuse(reject);

@@ -129,7 +129,20 @@ impl Request {
     ) -> Self {
         let StreamsOrigin { listener, peer, is_trusted, is_secure, over_tls, .. } = *origin;
         let buffers = Some(Box::new(Buffers { read_buffer, ..Buffers::default() }));
-        Request { listener, peer, is_trusted, is_secure, over_tls, served, buffers, parser, ..Request::default() }
+        // It is the only one of its stream, so there is no point in caching its head.
+        let cache_misses = u8::MAX;
+        Request {
+            listener,
+            peer,
+            is_trusted,
+            is_secure,
+            over_tls,
+            served,
+            buffers,
+            parser,
+            cache_misses,
+            ..Request::default()
+        }
     }
 
     /// What the streams of this connection have in common.

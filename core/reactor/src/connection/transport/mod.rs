@@ -65,9 +65,14 @@ impl Socket {
     /// Strict-Transport-Security with this value as a line of a response on this socket; empty if there is no value, or the
     /// response is not encrypted (RFC 6797 section 7.2).
     pub(crate) fn hsts_line(&self, hsts: &str) -> String {
-        match self.tls() {
-            Some(tls) if !hsts.is_empty() && tls.is_encrypted() => format!("Strict-Transport-Security: {hsts}\r\n"),
-            _ => String::new(),
+        let is_encrypted = match self {
+            Socket::Plain(_) => false,
+            Socket::Tls(tls) => tls.is_encrypted(),
+            Socket::Stream(stream) => stream.is_encrypted(),
+        };
+        match is_encrypted && !hsts.is_empty() {
+            true => format!("Strict-Transport-Security: {hsts}\r\n"),
+            false => String::new(),
         }
     }
 }

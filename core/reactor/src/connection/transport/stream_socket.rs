@@ -46,6 +46,11 @@ impl StreamSocket {
         self.connection.input_end(self.stream)
     }
 
+    /// Whether TLS of its connection ends here.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.connection.origin.over_tls
+    }
+
     /// The environ's variables of the connection's TLS.
     pub(crate) fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
         &self.connection.origin.tls_variables
