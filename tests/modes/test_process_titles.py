@@ -13,7 +13,7 @@ from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.support.services import Tree
 from tests.testkit.process import children
-from tests.testkit.server import AT_ONCE, ROOT, Server, run, wait_for
+from tests.testkit.server import AT_ONCE, ROOT, Program, Server, run, wait_for
 
 GATE = "tests/apps/gate.py"
 
@@ -41,6 +41,12 @@ def application(environ, start_response):
     return []
 poorhttp.serve(application, bind="127.0.0.1:0")
 """
+
+
+@pytest.fixture(autouse=True)
+def executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork has the command line and the environment of its parent in `/proc`."""
+    monkeypatch.setattr(Program, "forks", False)
 
 
 def title(pid: int) -> str:

@@ -160,9 +160,9 @@ def as_process_1() -> tuple[str, ...]:
     return (unshare, "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
-def init_of(launcher: subprocess.Popen[bytes]) -> int:
+def init_of(launcher: int) -> int:
     """The process that is process 1 in its own namespace, as it is numbered outside."""
-    (init,) = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    (init,) = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
     return int(init)
 
 
@@ -174,7 +174,7 @@ def test_process_1_leaves_no_zombies(options: tuple[str, ...], tmp_path: Path) -
         for _ in range(5):
             assert server.get("/orphan").status == 200
         wait_for(lambda: b"Z" not in server.get("/").body, "no zombies")
-        os.kill(init_of(server.process), signal.SIGTERM)
+        os.kill(init_of(server.process.pid), signal.SIGTERM)
         assert server.wait() == 0
         server.ended()
 
@@ -223,12 +223,12 @@ def test_ctrl_c_reaches_the_child_of_process_1_once(tmp_path: Path) -> None:
             while b"begun" not in shown:
                 shown += os.read(terminal, 4096)
             # The server gets it first.
-            os.kill(init_of(process), signal.SIGSTOP)
+            os.kill(init_of(process.pid), signal.SIGSTOP)
             os.write(terminal, b"\x03")
             while b"STOPPING=1" not in manager.recv(4096):
                 pass
             # Process 1 goes on with the signal of Ctrl-C, and passes this one on after it.
-            os.kill(init_of(process), signal.SIGCONT)
+            os.kill(init_of(process.pid), signal.SIGCONT)
             assert process.wait(HANG) == 0
         finally:
             process.kill()

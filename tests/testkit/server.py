@@ -17,12 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from tests.testkit import forked
 from tests.testkit.client import HANG, Connection, Response
+from tests.testkit.forked import ForkedProcess
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = forked.ROOT
 
 #: The options that start each mode as the tests want it.
 MODES: Mapping[str, tuple[str, ...]] = {
@@ -63,7 +65,11 @@ def mode_options(mode: str, options: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 def command(*arguments: str) -> list[str]:
     """The command line of the server with `arguments`, under the Python that runs the tests."""
-    return [sys.executable, "-W", "error::SyntaxWarning", "-m", "poorhttp", *arguments]
+    return [*forked.INTERPRETER, "-m", "poorhttp", *arguments]
+
+
+#: The command line of the server, without arguments.
+OURS = command()
 
 
 def patched(module: str, **values: object) -> tuple[str, ...]:
@@ -132,8 +138,12 @@ def stop_all(servers: Iterable[Server]) -> None:
 class Program:
     """A command as a process, with what it writes in files; killed at the end of its block.
 
+    A command of ours is a fork (`tests.testkit.forked`), if that makes no difference.
     `merged` writes standard output and standard error to one file, which is its log.
     """
+
+    #: Whether commands of ours are forks.
+    forks = True
 
     def __init__(
         self,
@@ -143,20 +153,36 @@ class Program:
         inherit: tuple[int, ...] = (),
         merged: bool = False,
     ) -> None:
+        self.process: subprocess.Popen[bytes] | ForkedProcess
         # Closed when the program has been stopped, or killed.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._stdout = self._stderr if merged else tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            words,
-            stdout=self._stdout,
-            stderr=self._stderr,
-            stdin=subprocess.DEVNULL,
-            cwd=cwd,
-            env=environment(env),
-            pass_fds=inherit,
-            # A process group of its own, so that kill() reaches its workers too.
-            start_new_session=True,
-        )
+        # A process group of its own, so that kill() reaches its workers too.
+        if (
+            self.forks
+            and list(words[: len(OURS)]) == OURS
+            and cwd == ROOT
+            and forked.can_fork(env)
+            and not inherit
+        ):
+            self.process = ForkedProcess(
+                words[len(OURS) :],
+                stdout=self._stdout.fileno(),
+                stderr=self._stderr.fileno(),
+                cwd=cwd,
+                env=environment(env),
+            )
+        else:
+            self.process = subprocess.Popen(
+                words,
+                stdout=self._stdout,
+                stderr=self._stderr,
+                stdin=subprocess.DEVNULL,
+                cwd=cwd,
+                env=environment(env),
+                pass_fds=inherit,
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -204,6 +230,8 @@ class Program:
 
     def wait(self) -> int:
         """Wait for its end; the exit code."""
+        if isinstance(self.process, ForkedProcess):
+            return self.process.wait(HANG)
         if self.process.poll() is None:
             # `Popen.wait` with a limit looks every 50 ms only.
             ended = os.pidfd_open(self.process.pid)

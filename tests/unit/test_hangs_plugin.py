@@ -29,7 +29,8 @@ tests.support.hangs.GRACE = GRACE
 @pytest.fixture
 def child():
     """A process and one that it has left behind."""
-    code = "import os, time; print(os.getpid(), flush=True); os.fork() and {end}; time.sleep(600)"
+    said = "import os, time; os.write(1, b'%d ' % os.getpid())"
+    code = said + "; os.fork() and {end}; time.sleep(600)"
     for end in ("None", "os._exit(0)"):
         with Path("children").open("a") as file:
             subprocess.Popen([sys.executable, "-c", code.format(end=end)], stdout=file)

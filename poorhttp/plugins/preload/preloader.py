@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 #: Seconds in which threads must have ended before a fork: a thread that was joined exists for some
 #: moments still, and the server's own threads end when they have been idle for some time.
-THREADS_TIMEOUT = 0.5
+THREADS_TIMEOUT = 2.0
 OWN_THREADS_TIMEOUT = 10.0
 
 #: Ends each message to the process: an order, `STOP` or `REOPEN_LOGS`.

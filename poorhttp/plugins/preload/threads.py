@@ -6,6 +6,7 @@ Threads do not survive a fork.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
@@ -18,8 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
-#: How often the threads are looked at before a worker is not reforked.
+#: How often the threads are looked at before a worker is not reforked, and for how many seconds.
+#: A thread that is being started has the name of its process, also one of the server.
 CHECKS = 3
+DURATION = 1.0
 
 
 class ThreadCheck:
@@ -31,6 +34,7 @@ class ThreadCheck:
         self._after = after
         self._channel = channel
         self._count = 0
+        self._began = 0.0
         self._threads: Mapping[int, str] = {}
 
     def run(self) -> int:
@@ -42,12 +46,14 @@ class ThreadCheck:
         found = {tid: name for tid, name in other_threads().items() if not is_own(name)}
         if self._count:
             found = {tid: name for tid, name in found.items() if tid in self._threads}
+        else:
+            self._began = time.monotonic()
         self._threads = found
         self._count += 1
         if self._settings.of(Preloading).before_refork or not found:
             with suppress(OSError):
                 os.write(self._channel, REFORK)
-        elif self._count < CHECKS:
+        elif self._count < CHECKS or time.monotonic() - self._began < DURATION:
             return self._after // 10 + 1
         else:
             log_not_reforked(found.values())
