@@ -289,7 +289,7 @@ impl Connection {
     /// Whether the application has waited for a notice since the last call.
     #[inline]
     pub(crate) fn take_awaited(&mut self) -> bool {
-        mem::take(&mut self.awaited)
+        self.awaited && mem::take(&mut self.awaited)
     }
 
     /// Registers it with the poller, which reports bytes that have arrived already.

@@ -180,12 +180,11 @@ impl Connections {
     #[inline]
     pub(crate) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
         let (index, _) = connection.slot();
-        let waits_to_send = self.slots[index as usize].readiness.writable && connection.waits_to_send();
         let slot = &mut self.slots[index as usize];
         let is_handshaking = connection.phase() == Phase::Handshake;
+        let Readiness { readable, writable, hangup, expired } = slot.readiness;
+        let is_ready = again != Again::No || readable || hangup || expired || (writable && connection.waits_to_send());
         slot.connection = Some(connection);
-        let Readiness { readable, hangup, expired, .. } = slot.readiness;
-        let is_ready = again != Again::No || readable || hangup || expired || waits_to_send;
         if is_ready && !slot.queued {
             slot.queued = true;
             match again {

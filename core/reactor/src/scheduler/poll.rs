@@ -28,10 +28,17 @@ struct OtherEvents {
     channel: bool,
     /// A predecessor has passed connections.
     handoff: bool,
-    /// Connections whose request is being answered, and whose socket takes more.
-    sockets: Vec<Arc<SharedSocket>>,
-    /// Those whose stream waits for a notice; and whether something is to be received, or the client has ended its side.
-    noticed: Vec<(Arc<SharedSocket>, bool, bool)>,
+    /// Connections whose request is being answered, if their socket takes more, or their stream waits for a notice.
+    answered: Vec<Answered>,
+}
+
+/// What has come on a connection whose request is being answered.
+struct Answered {
+    socket: Arc<SharedSocket>,
+    /// Something is to be received.
+    data: bool,
+    /// The client has ended its side.
+    end: bool,
 }
 
 /// Asks the poller for events and acts on them. `Ok(true)`: [`crate::Reactor::wake`] was called.
@@ -95,7 +102,10 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
         true => run_timers(state, &mut shared),
         false => DiskWork::default(),
     };
-    others.sockets.append(&mut shared.paused);
+    if !shared.paused.is_empty() {
+        let paused = shared.paused.drain(..).map(|socket| Answered { socket, data: false, end: false });
+        others.answered.extend(paused);
+    }
     drop(shared);
     // The main process first: perhaps other workers are to accept.
     if others.channel {
@@ -121,22 +131,19 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     if disk_work.tidy {
         tidy(state);
     }
-    give(state, others.sockets, others.noticed);
+    for answered in others.answered {
+        give(state, &answered);
+    }
     waited.map(|_| others.woken)
 }
 
-/// Acts on events of connections whose request is being answered. Without the lock.
-#[inline]
-fn give(state: &State, sockets: Vec<Arc<SharedSocket>>, noticed: Vec<(Arc<SharedSocket>, bool, bool)>) {
-    for socket in sockets {
-        if socket.flush() == Flushed::Paused {
-            go_on_sending(state, &mut state.lock(), &socket);
-        }
-        notices::give(&socket, false, false);
+/// Acts on what has come on a connection whose request is being answered. Without the lock.
+#[cold]
+fn give(state: &State, Answered { socket, data, end }: &Answered) {
+    if socket.is_waiting() && socket.flush() == Flushed::Paused {
+        go_on_sending(state, &mut state.lock(), socket);
     }
-    for (socket, data, end) in noticed {
-        notices::give(&socket, data, end);
-    }
+    notices::give(socket, *data, *end);
 }
 
 /// Acts on what has come for streams, and for connections with streams, as on events of the poller.
@@ -156,7 +163,7 @@ pub(crate) fn deliver(state: &State, ready: &[Ready]) {
     if sleeps {
         state.poller.nudge();
     }
-    give(state, others.sockets, others.noticed);
+    others.answered.iter().for_each(|answered| give(state, answered));
 }
 
 /// Takes the events that have arrived during a long request. Otherwise the next request of its client would seem to
@@ -197,13 +204,9 @@ fn note_event(shared: &mut Shared, event: Event, others: &mut OtherEvents) {
                         shared.connections.enqueue(index);
                     }
                 }
-                (None, Some(socket)) => {
-                    if event.writable && socket.is_waiting() {
-                        others.sockets.push(Arc::clone(socket));
-                    }
-                    if socket.notice.is_set() {
-                        others.noticed.push((Arc::clone(socket), event.readable, event.hangup));
-                    }
+                (None, Some(socket)) if (event.writable && socket.is_waiting()) || socket.notice.is_set() => {
+                    let socket = Arc::clone(socket);
+                    others.answered.push(Answered { socket, data: event.readable, end: event.hangup });
                 }
                 _ => {}
             }
