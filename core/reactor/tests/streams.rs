@@ -375,6 +375,31 @@ fn a_stop_waits_for_the_streams() {
 }
 
 #[test]
+fn a_client_that_leaves_ends_its_streams() {
+    for threads in [1, 2] {
+        let (left, has_left) = channel();
+        let left: Mutex<Sender<bool>> = Mutex::new(left);
+        let options = Options { streamed_bodies: streamed_uploads(), timeouts: patient(), ..Options::default() };
+        let server = Server::new(threads, options, move |mut exchange| {
+            let mut room = [0; 10];
+            let outcome = loop {
+                match exchange.receive_body(&mut room) {
+                    Ok(BodyPart::NothingYet(time)) => exchange.waiter().unwrap().wait(Interest::DATA, time),
+                    other => break other,
+                }
+            };
+            left.lock().unwrap().send(outcome.is_err()).unwrap();
+        });
+        let mut client = Client::new(server.address);
+        client.post(1, "/upload");
+        wait_for(|| server.reactor.counters().counts().requests == 1);
+        drop(client);
+        assert_eq!(has_left.recv_timeout(HANG), Ok(true));
+        wait_for(|| server.reactor.counters().counts().connections == 0);
+    }
+}
+
+#[test]
 fn an_unknown_frame_ends_the_connection_and_its_streams() {
     let (failed, has_failed) = channel();
     let failed: Mutex<Sender<()>> = Mutex::new(failed);

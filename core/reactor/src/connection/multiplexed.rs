@@ -221,6 +221,11 @@ impl Multiplexed {
         let (mut turn, mut total, mut room) = (Turn::default(), 0, [0; ROOM]);
         let mut state = self.lock();
         self.flush(&mut state);
+        if state.has_ended && !matches!(self.carrier.receive(&mut room), Ok(_) | Err(Errno::AGAIN)) {
+            // It had ended its side, and is gone now.
+            state.is_lost = true;
+            state.tell_end(&mut turn);
+        }
         while !state.has_ended && !state.is_failed && state.protocol.wants_input() {
             if total >= RECEIVED_AT_ONCE {
                 turn.has_more = true;
@@ -236,8 +241,7 @@ impl Multiplexed {
                 Err(_) => (state.has_ended, state.is_lost) = (true, true),
             }
             if state.has_ended {
-                let slots = state.streams.values().filter_map(|stream| stream.slot);
-                turn.ready.extend(slots.map(|slot| Ready { slot, readable: true, writable: true, hangup: true }));
+                state.tell_end(&mut turn);
             }
         }
         self.flush(&mut state);
@@ -367,6 +371,12 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Tells each stream that the client has ended its side of the connection.
+    fn tell_end(&self, turn: &mut Turn) {
+        let slots = self.streams.values().filter_map(|stream| stream.slot);
+        turn.ready.extend(slots.map(|slot| Ready { slot, readable: true, writable: true, hangup: true }));
     }
 
     fn begin(&mut self, stream: u32, end: Option<InputEnd>) {
@@ -623,9 +633,10 @@ impl Multiplexed {
             return Waiting::Over;
         }
         state.waiters += 1;
-        if !mem::replace(&mut state.has_reader, true) {
-            let reads = !state.has_ended && !state.is_failed && state.protocol.wants_input();
-            let writes = !state.is_lost && !state.protocol.output().is_empty();
+        let reads = !state.has_ended && !state.is_failed && state.protocol.wants_input();
+        let writes = !state.is_lost && !state.protocol.output().is_empty();
+        // The end of the client's side would be reported again and again.
+        if (reads || writes) && !mem::replace(&mut state.has_reader, true) {
             return Waiting::Reads { reads, writes };
         }
         let time = Duration::from_millis(milliseconds);

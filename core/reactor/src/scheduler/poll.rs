@@ -131,8 +131,8 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     if disk_work.tidy {
         tidy(state);
     }
-    for answered in others.answered {
-        give(state, &answered);
+    if !others.answered.is_empty() {
+        others.answered.iter().for_each(|answered| give(state, answered));
     }
     waited.map(|_| others.woken)
 }
@@ -187,7 +187,8 @@ pub(crate) fn note_long_turn(state: &State) {
 }
 
 /// Notes an event.
-#[inline]
+// A call for each event costs a request 1 % of its instructions.
+#[inline(always)]
 fn note_event(shared: &mut Shared, event: Event, others: &mut OtherEvents) {
     match event.source {
         Source::Connection { index, generation } => {
