@@ -399,6 +399,28 @@ fn a_client_that_leaves_ends_its_streams() {
     }
 }
 
+/// No byte of the client wakes the thread that waits: another thread ends the stream.
+#[test]
+fn a_thread_that_waits_is_woken_by_the_end_of_its_stream() {
+    let options = Options { streamed_bodies: streamed_uploads(), timeouts: patient(), ..Options::default() };
+    let (ended, has_ended) = channel();
+    let ended: Mutex<Sender<()>> = Mutex::new(ended);
+    let server = Server::new(1, options, move |mut exchange| {
+        assert!(matches!(exchange.receive_body(&mut [0; 10]), Ok(BodyPart::NothingYet(_))));
+        let waiters = [(); 2].map(|()| exchange.waiter().unwrap());
+        let threads = waiters.map(|waiter| thread::spawn(move || waiter.wait(Interest::DATA, timeouts::NEVER)));
+        // Most likely both wait by then; if not, they find the end.
+        (0..1_000).for_each(|_| thread::yield_now());
+        exchange.cut();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        ended.lock().unwrap().send(()).unwrap();
+    });
+    let mut client = Client::new(server.address);
+    client.post(1, "/upload");
+    has_ended.recv_timeout(HANG).unwrap();
+    assert_eq!(client.next().kind, 'R');
+}
+
 #[test]
 fn an_unknown_frame_ends_the_connection_and_its_streams() {
     let (failed, has_failed) = channel();

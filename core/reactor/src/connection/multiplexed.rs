@@ -450,11 +450,11 @@ impl Multiplexed {
         }
     }
 
-    /// Whether receiving would not be in vain.
+    /// Whether receiving would not be in vain, or the stream is answered: by the thread of the request timeout, for example.
     pub(crate) fn may_receive(&self, stream: u32) -> bool {
         let state = self.lock();
-        let is_over = state.has_ended || state.is_failed;
-        is_over || state.streams.get(&stream).is_none_or(|stream| stream.has_input() || stream.end.is_some())
+        let is_over = |stream: &StreamState| stream.has_input() || stream.end.is_some() || stream.has_ended;
+        state.has_ended || state.is_failed || state.streams.get(&stream).is_none_or(is_over)
     }
 
     /// How the client has ended its side of the stream, behind the content that is left; `None`: it has not.
@@ -568,6 +568,7 @@ impl Multiplexed {
             state.protocol.close(stream);
         }
         self.flush(state);
+        self.note_change(state);
     }
 
     /// Resets a stream. `false`: the client had left before.
