@@ -220,10 +220,15 @@ def serve(mode: str) -> Iterator[Serve]:
     """Servers shared by the tests of a module in one mode; stopped and checked at its end."""
     running: dict[tuple[object, ...], Server] = {}
 
-    def start(app: str, *options: str, tracebacks: bool = False) -> Server:
-        key = (app, options, tracebacks)
+    def start(
+        app: str,
+        *options: str,
+        tracebacks: bool = False,
+        bind: tuple[str, ...] = ("127.0.0.1:0",),
+    ) -> Server:
+        key = (app, options, tracebacks, bind)
         if key not in running:
-            running[key] = Server(app, mode, *options, tracebacks=tracebacks)
+            running[key] = Server(app, mode, *options, tracebacks=tracebacks, bind=bind)
         return running[key]
 
     yield start

@@ -48,6 +48,9 @@ TARGETS = (
     "upgrade",
     "compress",
     "compressed_fields",
+    "hpack",
+    "http2",
+    "http2_calls",
 )
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace

@@ -66,6 +66,8 @@ def visible(text: str) -> str:
 def got(case: Case) -> str:
     """What comes back."""
     ends = {"keep": "", "close": ", closed", "cut": ", cut short"}
+    if len(case.statuses) > 10 and len({*case.statuses}) == 1:
+        return f"{len(case.statuses)} times {case.statuses[0]}{ends[case.end]}"
     return " ".join(map(str, case.statuses)) + ends[case.end]
 
 

@@ -1,7 +1,8 @@
 """An application with work at the end of its process, logged as lines in `$ENDING`.
 
 Each is a word and the process that has written it. A request is a word too, `request`, that is
-held back by a buffering logging handler, and a span of OpenTelemetry, `span`.
+held back by a buffering logging handler, and a span of OpenTelemetry, `span`,
+if $SPANS is set.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,25 +46,35 @@ class Handler(logging.Handler):
         note(record.getMessage())
 
 
-class Exporter(SpanExporter):
-    """Where spans end."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Note spans."""
-        note("span", len(spans))
-        return SpanExportResult.SUCCESS
-
-
 logger = logging.getLogger("ending")
 logger.setLevel(logging.INFO)
 logger.addHandler(
     logging.handlers.MemoryHandler(100_000, flushLevel=logging.CRITICAL, target=Handler())
 )
-provider = TracerProvider()
-provider.add_span_processor(
-    BatchSpanProcessor(Exporter(), max_queue_size=10_000, schedule_delay_millis=NEVER)
-)
-tracer = provider.get_tracer("ending")
+
+
+def tracing() -> Callable[[], AbstractContextManager[object]]:
+    """What begins a span, which is noted when it is exported."""
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    class Exporter(SpanExporter):
+        """Where spans end."""
+
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            """Note spans."""
+            note("span", len(spans))
+            return SpanExportResult.SUCCESS
+
+    provider = TracerProvider()
+    provider.add_span_processor(
+        BatchSpanProcessor(Exporter(), max_queue_size=10_000, schedule_delay_millis=NEVER)
+    )
+    return partial(provider.get_tracer("ending").start_as_current_span, "request")
+
+
+#: Its library takes longer to be imported than all the rest.
+span = tracing() if "SPANS" in os.environ else nullcontext
 atexit.register(note, "atexit")
 if "HANGS" in os.environ:
     atexit.register(time.sleep, NEVER)
@@ -109,7 +119,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         os.kill(os.getpid(), signal.SIGTERM)
     if os.getpid() not in begun:
         begin()
-    with tracer.start_as_current_span("request"):
+    with span():
         logger.info("request")
     start_response("200 OK", [])
     return [str(os.getpid()).encode()]

@@ -30,21 +30,8 @@ def handler(sock: socket.socket, address: Any) -> None:
 
 def tell(sock: socket.socket, address: Any) -> None:
     """Say who is connected to whom, and how."""
-    told = (
-        os.getpid(),
-        VERSION,
-        type(sock).__module__,
-        int(sock.family),
-        sock.getblocking(),
-        address,
-    )
-    sock.sendall(repr(told).encode())
-
-
-def echo(sock: socket.socket, address: Any) -> None:
-    """Send back everything, until the client has finished."""
-    while data := sock.recv(65536):
-        sock.sendall(data)
+    socket_is = (type(sock).__module__, int(sock.family), sock.getblocking())
+    sock.sendall(repr((os.getpid(), VERSION, *socket_is, address)).encode())
 
 
 def gather(sock: socket.socket, address: Any) -> None:
@@ -151,22 +138,7 @@ def die(sock: socket.socket, address: Any) -> None:
 WAYS = {
     way.__name__: way
     for way in (
-        tell,
-        echo,
-        gather,
-        fault,
-        leave,
-        complain,
-        elsewhere,
-        late,
-        wait,
-        compute,
-        swallow,
-        keep,
-        kept,
-        large,
-        unblocked,
-        fork,
-        die,
+        tell, gather, fault, leave, complain, elsewhere, late, wait, compute, swallow, keep, kept,
+        large, unblocked, fork, die,
     )
-}
+}  # fmt: skip

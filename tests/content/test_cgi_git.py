@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.packages import lacking
-from tests.testkit.client import HANG
-from tests.testkit.server import Server
+from tests.testkit.server import Server, run
 
 #: As in docs/guides/cgi.md; the password is `secret`.
 PROGRAM = """#!/bin/sh
@@ -31,27 +30,20 @@ class Git:
     """`git` in a folder, without the configuration of whoever runs the tests."""
 
     def __init__(self, home: Path) -> None:
-        self.environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
+        self.env = {
             "HOME": str(home),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_TERMINAL_PROMPT": "0",
+            "GIT_CONFIG_COUNT": "2",
             "no_proxy": "*",
+            "GIT_CONFIG_KEY_0": "user.name",
+            "GIT_CONFIG_VALUE_0": "Somebody",
+            "GIT_CONFIG_KEY_1": "user.email",
+            "GIT_CONFIG_VALUE_1": "somebody@a.example",
         }
-        for who in ("AUTHOR", "COMMITTER"):
-            self.environment[f"GIT_{who}_NAME"] = "Somebody"
-            self.environment[f"GIT_{who}_EMAIL"] = "somebody@a.example"
 
     def attempt(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["git", "-c", "init.defaultBranch=main", *words],
-            cwd=folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        return run("git", "-c", "init.defaultBranch=main", *words, cwd=folder, env=self.env)
 
     def __call__(self, folder: Path, *words: str) -> str:
         done = self.attempt(folder, *words)

@@ -84,9 +84,7 @@ class Browser:
 
 def token(page: str) -> str:
     """What Adminer expects in each form."""
-    found = re.search(r'name="token" value="([^"]+)"', page) or re.search(
-        r"name='token' value='([^']+)'", page
-    )
+    found = re.search(r"""name=["']token["'] value=["']([^"']+)""", page)
     assert found, page
     return html.unescape(found[1])
 

@@ -76,14 +76,6 @@ def test_compile(folder: Path, modules: Path, monkeypatch: pytest.MonkeyPatch) -
     assert ask(application, "/deep/page").text == "deep GET"
 
 
-def test_compile_and_keep_nothing(folder: Path) -> None:
-    assert compile_pages(f"pages:{folder}") == (
-        0,
-        f"{folder}: 3 pages compiled, kept nowhere\n",
-        "",
-    )
-
-
 def test_compile_tells_every_mistake(folder: Path, modules: Path) -> None:
     wrong = ("expression.html", "code.html", "tag.html", "unclosed.html", "break.html")
     write(folder, {name: FAILING[name][0] for name in wrong})
@@ -98,12 +90,11 @@ def test_compile_tells_every_mistake(folder: Path, modules: Path) -> None:
 
 
 def test_compile_what_is_no_page(folder: Path) -> None:
+    """Without `pages_modules`, nothing is kept."""
     os.mkfifo(folder / "fifo.html")
     (folder / "outside.html").symlink_to("/etc/passwd")
-    assert compile_pages(folder) == (0, f"{folder}: 3 pages compiled, kept nowhere\n", "")
-
-
-def test_compile_what_is_no_text(folder: Path) -> None:
+    for name in (folder, f"pages:{folder}"):
+        assert compile_pages(name) == (0, f"{folder}: 3 pages compiled, kept nowhere\n", "")
     (folder / "latin.html").write_bytes(b"\xe4")
     code, _, error = compile_pages(folder)
     assert code == 4
@@ -172,8 +163,7 @@ def test_what_does_not_fit_is_compiled_anew(
     assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
     page = folder / "deep/page.html"
     code = place(modules, page)
-    expected = "deep GET"
-    digest = code.read_bytes()[:32]
+    expected, kept = "deep GET", code.read_bytes()
     if change == "same length":
         times = page.stat().st_atime_ns, page.stat().st_mtime_ns
         page.write_text(page.read_text().replace("deep", "DEEP"))
@@ -188,16 +178,13 @@ def test_what_does_not_fit_is_compiled_anew(
         (modules / folder.relative_to("/")).parent.mkdir(exist_ok=True)
         code.parents[1].rename(modules / folder.relative_to("/"))
         code = place(modules, folder / "deep/page.html")
-    elif change == "cut":
-        code.write_bytes(code.read_bytes()[:-20])
-    elif change == "empty":
-        code.write_bytes(b"")
     else:
-        code.write_bytes(code.read_bytes()[:32] + marshal.dumps("no code"))
+        others = {"cut": kept[:-20], "empty": b"", "foreign": kept[:32] + marshal.dumps("no code")}
+        code.write_bytes(others[change])
     assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
     assert len(code.read_bytes()) > 100
     # Where it lies stands in tracebacks, so that counts too.
-    assert (code.read_bytes()[:32] == digest) == (change in ("cut", "empty", "foreign"))
+    assert (code.read_bytes()[:32] == kept[:32]) == (change in ("cut", "empty", "foreign"))
     assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
 
 
@@ -212,31 +199,32 @@ def test_another_mako_compiles_anew(
     assert place(modules, folder / "index.html").read_bytes()[:32] != before[:32]
 
 
-def evil(code: Path) -> None:
-    """Put something else into compiled code, with the digest that it should have."""
-    digest = code.read_bytes()[:32]
-    other = compiler.compile_page(b"evil", "/deep/page.html", "evil")
-    code.write_bytes(digest + marshal.dumps(other))
-
-
 def test_code_that_others_may_write_is_not_executed(folder: Path, modules: Path) -> None:
-    settings = Settings(pages_modules=str(modules))
     code = place(modules, folder / "deep/page.html")
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
-    evil(code)
+
+    def told() -> str:
+        return ask(load(f"pages:{folder}", Settings(pages_modules=str(modules))), "/deep/page").text
+
+    def evil() -> None:
+        """Put something else there, with the digest that it should have."""
+        other = compiler.compile_page(b"evil", "/deep/page.html", "evil")
+        code.write_bytes(code.read_bytes()[:32] + marshal.dumps(other))
+
+    assert told() == "deep GET"
+    evil()
     # That is what is guarded against.
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "evil"
+    assert told() == "evil"
     code.chmod(0o666)
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    assert told() == "deep GET"
     assert code.stat().st_mode & 0o022 == 0
-    evil(code)
+    evil()
     code.parent.chmod(0o777)
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    assert told() == "deep GET"
     code.parent.chmod(0o755)
-    evil(code)
+    evil()
     code.rename(modules / "aside")
     code.symlink_to(modules / "aside")
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    assert told() == "deep GET"
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o757])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 import tarfile
@@ -13,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testkit.client import HANG
-from tests.testkit.server import Server
+from tests.testkit.server import Server, run
 
 #: `hg` takes its time: what it makes is made once for all modes.
 pytestmark = pytest.mark.xdist_group("mercurial")
@@ -26,18 +24,9 @@ CONFIGURATION = "[paths]\n/ = {}/*\n[web]\nallow-archive = gz, zip, bz2\n"
 class Hg:
     """`hg` without the configuration of whoever runs the tests."""
 
-    program = Path(sys.executable).with_name("hg")
-
     def attempt(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        environ = {**os.environ, "HGRCPATH": "", "HGPLAIN": "1", "HGUSER": "a", "no_proxy": "*"}
-        return subprocess.run(
-            [self.program, *words],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        env = {"HGRCPATH": "", "HGPLAIN": "1", "HGUSER": "a", "no_proxy": "*"}
+        return run(Path(sys.executable).with_name("hg"), *words, env=env)
 
     def __call__(self, *words: str | Path) -> str:
         done = self.attempt(*words)
@@ -104,20 +93,23 @@ def test_archives_are_whole(start: Callable[..., Server], archived: dict[str, by
 def test_clone_and_pull_of_many_heads(
     start: Callable[..., Server], hg: Hg, repositories: Path, tmp_path: Path
 ) -> None:
-    """A pull names the heads of both sides in header fields of 1 KiB: more than 64 KiB."""
+    """A pull names the heads of both sides in header fields of 1 KiB.
+
+    Of 1,500 they are more than 64 KiB; here the limit is lower, and `hg` is quicker.
+    """
     source, clone = repositories / "heads", tmp_path / "clone"
     hg("init", source)
-    hg("-R", source, "debugbuilddag", ".:f" + " *f" * 1_500)
-    with start("--max-request-header-size", "256K", "--max-headers", "256") as server:
+    hg("-R", source, "debugbuilddag", ".:f" + " *f" * 500)
+    with start() as server:
         hg("clone", "-U", f"http://127.0.0.1:{server.port}/heads", clone)
-        assert len(hg("-R", clone, "heads", "-T", "x")) == 1_500
+        assert len(hg("-R", clone, "heads", "-T", "x")) == 500
         (source / "a.txt").write_text("a")
         hg("-R", source, "update", "0")
         hg("-R", source, "commit", "-A", "-m", "more")
         pull = ("-R", clone, "pull", f"http://127.0.0.1:{server.port}/heads")
         hg(*pull)
         assert "more" in hg("-R", clone, "log", "-r", "tip")
-    with start() as server:
+    with start("--max-request-header-size", "16K") as server:
         done = hg.attempt(*pull[:-1], f"http://127.0.0.1:{server.port}/heads")
         assert "HTTP Error 431" in done.stderr
-        server.wait_log("(a header section over the limit: 65535 bytes, max_request_header_size)")
+        server.wait_log("(a header section over the limit: 16384 bytes, max_request_header_size)")

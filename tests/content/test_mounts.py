@@ -14,12 +14,12 @@ import poorhttp
 from poorhttp.errors import ApplicationError, ConfigError
 from tests.apps import mounted
 from tests.conftest import Serve
-from tests.support.each_value import each_value
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.forked_command import run_command
 from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
-from tests.testkit.server import MODES, Server
+from tests.testkit.server import Server
 
 APP = "tests.apps.mounted"
 MOUNTS = ("--mount", f"/a={APP}:two", "--mount", f"/a/b={APP}:three")
@@ -45,32 +45,23 @@ def told(server: Server, target: str, method: str = "GET") -> dict[str, Any]:
 # Applications
 
 
-@pytest.mark.parametrize(
-    ("target", "name", "script", "path"),
-    [
+def test_who_answers(serve: Serve) -> None:
+    """On one connection: what an application changes in its environ, the next does not see."""
+    asked = [
         ("/", "one", "", "/"),
         ("/a", "two", "/a", ""),
         ("/%61/x?y", "two", "/a", "/x"),
+        ("/a/x", "two", "/a", "/x"),
         ("/a%2fb", "three", "/a/b", ""),
         ("/a/b/", "three", "/a/b", "/"),
         ("/ab", "one", "", "/ab"),
         ("http://any/a/b/c", "three", "/a/b", "/c"),
-    ],
-)
-def test_who_answers(serve: Serve, target: str, name: str, script: str, path: str) -> None:
-    server = serve(f"{APP}:one", *MOUNTS)
-    for _ in range(3):
-        found = told(server, target)
-        assert (found["name"], found["SCRIPT_NAME"], found["PATH_INFO"]) == (name, script, path)
-        assert found["REQUEST_URI"] == target
-
-
-def test_repeated_requests_on_one_connection(serve: Serve) -> None:
-    """What an application changes in its environ, the next request does not see."""
-    server = serve(f"{APP}:one", *MOUNTS)
-    with server.connect() as connection:
-        for target, script in [("/a/x", "/a"), ("/a/x", "/a"), ("/x", ""), ("/a/b", "/a/b")] * 3:
-            assert connection.request("GET", target).json()["SCRIPT_NAME"] == script
+    ]
+    with serve(f"{APP}:one", *MOUNTS).connect() as connection:
+        for target, *expected in sorted(asked * 2) + asked:
+            found = connection.request("GET", target).json()
+            assert [found[key] for key in ("name", "SCRIPT_NAME", "PATH_INFO")] == expected
+            assert found["REQUEST_URI"] == target
 
 
 def test_nobody_there(mode: str) -> None:
@@ -115,36 +106,36 @@ def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) 
 # Folders
 
 
-def test_files_beside_applications(mode: str, files: Path) -> None:
+def test_files_beside_applications(serve: Serve, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
-    with Server(f"{APP}:one", mode, *options) as server:
-        for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
-            assert told(server, target)["name"] == name
-        for prefix in ("/a/files", "/a/b/c/d"):
-            answer = server.get(f"{prefix}/page.html")
-            assert (answer.status, answer.body) == (200, b"<p>a page")
-            assert answer.get("Content-Type") == "text/html; charset=utf-8"
-            assert server.get(f"{prefix}/none").status == 404
-            assert server.request("POST", f"{prefix}/page.html").status == 405
+    server = serve(f"{APP}:one", *options)
+    for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
+        assert told(server, target)["name"] == name
+    for prefix in ("/a/files", "/a/b/c/d"):
+        answer = server.get(f"{prefix}/page.html")
+        assert (answer.status, answer.body) == (200, b"<p>a page")
+        assert answer.get("Content-Type") == "text/html; charset=utf-8"
+        assert server.get(f"{prefix}/none").status == 404
+        assert server.request("POST", f"{prefix}/page.html").status == 405
 
 
-@pytest.mark.parametrize("how", ["static:{}", "--static=/={}", "--mount=/=static:{}"])
+@pytest.mark.parametrize("how", ["--static=/={}", "--mount=/=static:{}"])
 def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
-    """No application is named, and none is loaded."""
+    """No application is named, and none is loaded; test_static_files.py has `static:FOLDER`."""
     with Server(how.format(files), mode) as server:
         assert server.get("/page.html").body == b"<p>a page"
         assert server.get("/none").status == 404
 
 
-def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -> None:
+def test_an_application_answers_where_there_is_no_file(serve: Serve, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/={files}", "--static", f"/a={files}", "--static-fallthrough")
-    with Server(f"{APP}:one", mode, *options) as server:
-        assert server.get("/page.html").body == b"<p>a page"
-        assert server.get("/a/page.html").body == b"<p>a page"
-        assert told(server, "/none")["name"] == "one"
-        assert told(server, "/a/none")["PATH_INFO"] == "/none"
-        assert told(server, "/a/b/page.html")["name"] == "three"
-        assert told(server, "/a/page.html", "POST")["name"] == "two"
+    server = serve(f"{APP}:one", *options)
+    for path in ("/page.html", "/a/page.html"):
+        assert server.get(path).body == b"<p>a page"
+    assert told(server, "/none")["name"] == "one"
+    assert told(server, "/a/none")["PATH_INFO"] == "/none"
+    assert told(server, "/a/b/page.html")["name"] == "three"
+    assert told(server, "/a/page.html", "POST")["name"] == "two"
 
 
 def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -> None:
@@ -170,34 +161,23 @@ def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -
         assert get("c.example", "/page.html")[1].startswith(b'{"name": ')
 
 
-def test_programs_answer_by_the_name_of_files(mode: str, files: Path) -> None:
+def test_programs_answer_by_the_name_of_anything(mode: str, files: Path, tmp_path: Path) -> None:
     """What RFC 3875 calls a local redirect: the application names what the core has."""
-    options = ("--static", f"/files={files}")
-    with Server(f"{APP}:programs", mode, *options) as server, server.connect() as connection:
-        for method in ("GET", "POST"):
-            answer = connection.request(method, "/program?/files/page%2ehtml?x=y")
-            assert (answer.status, answer.body) == (200, b"<p>a page")
-        assert connection.request("HEAD", "/program?/files/page.html").status == 200
-        assert connection.request("GET", "/program?/files/none").status == 404
-        found = connection.request("POST", "/program?/else?x=y", body=b"content").json()
-        assert (found["name"], found["PATH_INFO"]) == ("one", "/else")
-
-
-def test_cgi_programs_answer_by_the_name_of_anything(
-    mode: str, files: Path, tmp_path: Path
-) -> None:
     folder = tmp_path / "programs"
     folder.mkdir()
-    program = folder / "go"
-    program.write_text('#!/bin/sh\nprintf "Location: %s\\n\\n" "$QUERY_STRING"\n')
-    program.chmod(0o755)
+    (folder / "go").write_text('#!/bin/sh\nprintf "Location: %s\\n\\n" "$QUERY_STRING"\n')
+    (folder / "go").chmod(0o755)
     options = ("--mount", f"/bin=cgi:{folder}", "--static", f"/files={files}")
-    with Server(f"{APP}:one", mode, *options) as server, server.connect() as connection:
-        for _ in range(2):
-            answer = connection.request("POST", "/bin/go?/files/page.html", body=b"content")
-            assert (answer.status, answer.body) == (200, b"<p>a page")
-            assert connection.request("GET", "/bin/go?/else").json()["PATH_INFO"] == "/else"
-            assert connection.request("GET", "/bin/go?/bin/go?/files/none").status == 404
+    with Server(f"{APP}:programs", mode, *options) as server, server.connect() as connection:
+        for program in ("/program", "/bin/go"):
+            for method in ("GET", "POST"):
+                answer = connection.request(method, f"{program}?/files/page%2ehtml?x=y")
+                assert (answer.status, answer.body) == (200, b"<p>a page")
+            assert connection.request("HEAD", f"{program}?/files/page.html").status == 200
+            assert connection.request("GET", f"{program}?/files/none").status == 404
+            found = connection.request("POST", f"{program}?/else?x=y", body=b"content").json()
+            assert (found["name"], found["PATH_INFO"]) == ("one", "/else")
+        assert connection.request("GET", "/bin/go?/bin/go?/files/none").status == 404
         assert connection.request("GET", f"/bin/go{'?/bin/go' * 20}").status == 500
     # The same where programs are all that is there beside files.
     with Server(f"cgi:{folder}", mode, "--static", f"/files={files}") as server:
@@ -219,12 +199,12 @@ def test_cgi_programs_answer_by_the_name_of_anything(
         (["--mount", "x"], 2, "--mount: "),
     ],
 )
-@pytest.mark.parametrize("what", ["serve", "check"])
-def test_mistakes(what: str, words: list[str], code: int, complaint: str) -> None:
-    done = run_command(what, f"{APP}:one", "--bind", "127.0.0.1:0", *words)
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+def test_mistakes(words: list[str], code: int, complaint: str) -> None:
+    for what in ("serve", "check"):
+        done = run_command(what, f"{APP}:one", "--bind", "127.0.0.1:0", *words)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_folder_that_is_closed_to_the_workers(folder: Path) -> None:
@@ -276,21 +256,14 @@ def test_server_with_mounts_and_files(files: Path) -> None:
         assert b'"one"' in get(server.url)
         assert b'"two"' in get(f"{server.url}/a")
         assert get(f"{server.url}/f/page.html") == b"<p>a page"
-
-
-@pytest.mark.parametrize("how", ["target", "static"])
-def test_server_without_an_application(files: Path, how: str) -> None:
-    made = (
-        poorhttp.Server(f"static:{files}")
-        if how == "target"
-        else poorhttp.Server(static=f"/={files}")
-    )
-    with made as server:
-        assert get(f"{server.url}/page.html") == b"<p>a page"
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(f"{server.url}/none")
-        assert caught.value.code == 404
-        caught.value.close()
+    # Without an application.
+    for server in (poorhttp.Server(f"static:{files}"), poorhttp.Server(static=f"/={files}")):
+        with server:
+            assert get(f"{server.url}/page.html") == b"<p>a page"
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                get(f"{server.url}/none")
+            assert caught.value.code == 404
+            caught.value.close()
 
 
 def test_server_of_a_target() -> None:
@@ -313,7 +286,7 @@ poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, moun
 
 
 @pytest.mark.parametrize(
-    ("mode", "app"), each_value(MODES, ["mounted.one", "None", "'tests.apps.mounted:three'"])
+    ("mode", "app"), each_value(DIFFERENT, ["mounted.one", "None", "'tests.apps.mounted:three'"])
 )
 def test_serve(mode: str, app: str, files: Path) -> None:
     text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])

@@ -44,9 +44,7 @@ def publish(mode: str, site: Site) -> Iterator[Publish]:
             server = Server(f"static:{site.folder}", mode, *options, launcher=LAUNCHER)
             running[options] = server
             # What has changed just now could change again unnoticed: until then tags are weak.
-            wait_for(
-                lambda: (server.get("/hello.txt").get("ETag") or "").startswith('"'), "strong tags"
-            )
+            wait_for(lambda: has_strong_tags(server), "strong tags")
         return running[options]
 
     yield start

@@ -104,39 +104,12 @@ def test_a_page_is_found(get: Callable[..., Response], path: str, text: str) -> 
 @pytest.mark.parametrize(
     "path",
     [
-        "/none",
-        "/_layout",
-        "/_layout.html",
-        "/_private/page",
-        "/.hidden",
-        "/.hidden.html",
-        "/.git/page",
-        "/style.css",
-        "/style",
-        "/hello/",
-        "/hello.html/more",
-        "/hello.htm",
-        "/HELLO",
-        "/out",
-        "/outside/secret",
-        "/fifo",
-        "/folder",
-        "/folder.html",
-        "/../secret",
-        "/../pages/hello",
-        "/%2e%2e/secret",
-        "/deep/../hello",
-        "/deep/%2e%2e/hello",
-        "/deep%2f..%2f..%2fsecret",
-        "/./hello",
-        "//hello",
-        "/deep//index",
-        "/deep//",
-        "//example.org/",
-        "/%5c..%5csecret",
-        "/%ff",
-        "/" + "a" * 300,
-        "/" + "a/" * 300,
+        *("/none", "/_layout", "/_layout.html", "/_private/page", "/.hidden", "/.hidden.html"),
+        *("/.git/page", "/style.css", "/style", "/hello/", "/hello.html/more", "/hello.htm"),
+        *("/HELLO", "/out", "/outside/secret", "/fifo", "/folder", "/folder.html", "/../secret"),
+        *("/../pages/hello", "/%2e%2e/secret", "/deep/../hello", "/deep/%2e%2e/hello", "/./hello"),
+        *("/deep%2f..%2f..%2fsecret", "//hello", "/deep//index", "/deep//", "//example.org/"),
+        *("/%5c..%5csecret", "/%ff", "/" + "a" * 300, "/" + "a/" * 300),
     ],
 )
 def test_nothing_else_is_found(get: Callable[..., Response], path: str) -> None:
@@ -152,12 +125,10 @@ def test_the_name_of_no_file(site: str) -> None:
         assert answer.status == (404 if path else 308)
 
 
-@pytest.mark.parametrize(
-    ("path", "location"), [("/deep", "/deep/"), ("/deep?a=%20", "/deep/?a=%20")]
-)
-def test_a_folder_without_slash(get: Callable[..., Response], path: str, location: str) -> None:
-    answer = get(path)
-    assert (answer.status, answer.get("Location")) == (308, location)
+def test_a_folder_without_slash(get: Callable[..., Response]) -> None:
+    for path, location in (("/deep", "/deep/"), ("/deep?a=%20", "/deep/?a=%20")):
+        answer = get(path)
+        assert (answer.status, answer.get("Location")) == (308, location)
 
 
 def test_below_a_prefix(site: str) -> None:
@@ -170,24 +141,22 @@ def test_below_a_prefix(site: str) -> None:
     assert ask(application, environ=below).headers["location"] == "/a%20b/%C3%BC/"
 
 
-def test_mounted(mode: str, site: str) -> None:
-    with Server("apps/hello/app.py", mode, "--mount", f"/shop={site}") as server:
-        assert server.get("/").body == b"Hello, world!"
-        assert server.get("/shop").get("Location") == "/shop/"
-        assert server.get("/shop/").body == b"index"
-        assert server.get("/shop/deep?a").get("Location") == "/shop/deep/?a"
-        assert server.get("/shop/surroundings", "X-One: 1").body == b"/shop|/surroundings|1"
-        assert server.get("/shop/_layout").status == 404
+def test_mounted(serve: Serve, site: str) -> None:
+    get = serve("apps/hello/app.py", "--mount", f"/shop={site}").get
+    assert get("/").body == b"Hello, world!"
+    assert get("/shop").get("Location") == "/shop/"
+    assert get("/shop/").body == b"index"
+    assert get("/shop/deep?a").get("Location") == "/shop/deep/?a"
+    assert get("/shop/surroundings", "X-One: 1").body == b"/shop|/surroundings|1"
+    assert get("/shop/_layout").status == 404
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
-def test_other_methods(serve: Serve, site: str, method: str) -> None:
-    answer = serve(site).request(method, "/hello")
-    assert (answer.status, answer.get("Allow")) == (405, "GET, HEAD, POST")
-
-
-def test_head(serve: Serve, site: str) -> None:
-    answer = serve(site).request("HEAD", "/hello?name=abc")
+def test_methods(serve: Serve, site: str) -> None:
+    server = serve(site)
+    for method in ("PUT", "DELETE", "OPTIONS", "PATCH", "BREW"):
+        answer = server.request(method, "/hello")
+        assert (answer.status, answer.get("Allow")) == (405, "GET, HEAD, POST")
+    answer = server.request("HEAD", "/hello?name=abc")
     assert (answer.status, answer.body) == (200, b"")
     assert answer.get("Content-Length") == "15"
     # Other servers may send what they are given.
@@ -216,20 +185,12 @@ def test_a_form(serve: Serve, site: str) -> None:
 
 
 def test_a_form_with_a_file(serve: Serve, site: str) -> None:
-    content = os.urandom(1_100_000)
-    body = (
-        b'--x\r\nContent-Disposition: form-data; name="file"; filename="<a>.bin"\r\n\r\n'
-        + content
-        + b"\r\n--x--\r\n"
-    )
-    header = "Content-Type: multipart/form-data; boundary=x"
-    answer = serve(site).request("POST", "/file", header, body=body)
+    server, header = serve(site), "Content-Type: multipart/form-data; boundary=x"
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="<a>.bin"\r\n\r\n'
+    body = head + os.urandom(1_100_000) + b"\r\n--x--\r\n"
+    answer = server.request("POST", "/file", header, body=body)
     assert answer.body == b"&lt;a&gt;.bin: 1100000\n"
-
-
-def test_a_form_that_cannot_be_read(serve: Serve, site: str) -> None:
-    header = "Content-Type: multipart/form-data; boundary=x"
-    server = serve(site)
+    # Those that cannot be read.
     assert server.request("POST", "/both", header, body=b"--x\r\nnothing").status == 400
     assert server.request("POST", "/both", FORM, body=b"a&" * 2000).status == 413
     # It is only read by who wants to know.
@@ -247,12 +208,8 @@ def test_cookies(get: Callable[..., Response]) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "'a b', 1",
-        "'', 1",
-        "'a', 1, path='/;x'",
-        "'a', 1, path='/\\n'",
-        "'a', 1, domain='a;b'",
-        "'a', 1, same_site='Lax; Secure'",
+        *("'a b', 1", "'', 1", "'a', 1, path='/;x'", "'a', 1, path='/\\n'"),
+        *("'a', 1, domain='a;b'", "'a', 1, same_site='Lax; Secure'"),
     ],
 )
 def test_a_cookie_that_cannot_be(tmp_path: Path, said: str) -> None:
@@ -305,23 +262,11 @@ def test_changes_are_seen(mode: str, tmp_path: Path) -> None:
         assert {connection.request("GET", "/").status for connection in both} == {500}
         (tmp_path / "index.html").unlink()
         assert {connection.request("GET", "/").status for connection in both} == {404}
-        write(tmp_path, {"index.html": "4"})
-        assert told() == {b"4"}
-
-
-def test_a_change_that_keeps_time_and_size_is_seen(mode: str, tmp_path: Path) -> None:
-    """As in archives whose files all have the same time, unpacked over each other."""
-    page = tmp_path / "index.html"
-
-    def set_to(text: str) -> None:
-        page.write_text(text)
-        os.utime(page, (1, 1))
-
-    set_to("1")
-    with Server(f"pages:{tmp_path}", mode) as server:
-        assert server.get("/").body == b"1"
-        set_to("2")
-        assert server.get("/").body == b"2"
+        # Also one that keeps time and size, as those of archives that are unpacked over each other.
+        for text in ("4", "5"):
+            write(tmp_path, {"index.html": text})
+            os.utime(tmp_path / "index.html", (1, 1))
+            assert told() == {text.encode()}
 
 
 def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
@@ -345,7 +290,6 @@ def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
         assert begun.read_text() == "x"
 
 
-@pytest.mark.each_mode
 def test_many_at_once_do_not_mix(serve: Serve, site: str) -> None:
     server = serve(site)
 
@@ -385,29 +329,21 @@ def test_what_is_needed_is_not_installed(
         load(f"pages:{tmp_path}")
 
 
-@pytest.fixture
-def bystander(tmp_path: Path) -> str:
-    """An application that tells what its server has imported."""
-    path = tmp_path / "bystander.py"
-    path.write_text(
+def test_a_server_without_pages_imports_none_of_it(tmp_path: Path) -> None:
+    app = tmp_path / "bystander.py"
+    app.write_text(
         "import sys\n"
         "def application(environ, start_response):\n"
         "    start_response('200 OK', [])\n"
         "    return [' '.join(sys.modules).encode()]\n"
     )
-    return f"{path}:application"
-
-
-def test_a_server_without_pages_imports_none_of_it(bystander: str) -> None:
-    with Server(bystander, "single") as server:
+    with Server(str(app), "single") as server:
         imported = server.get("/").body.decode().split()
-        assert "poorhttp.worker.service" in imported
-        ours = "poorhttp.plugins.apps.pages"
-        assert [
-            name
-            for name in imported
-            if name.startswith(("mako", "markupsafe", "itsdangerous", ours))
-        ] == [ours, f"{ours}.options"]
+    assert "poorhttp.worker.service" in imported
+    ours = "poorhttp.plugins.apps.pages"
+    names = ("mako", "markupsafe", "itsdangerous", ours)
+    found = [name for name in imported if name.startswith(names)]
+    assert found == [ours, f"{ours}.options"]
 
 
 def test_the_example(serve: Serve) -> None:

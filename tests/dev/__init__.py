@@ -1,5 +1,6 @@
 """`poorhttp dev`: reloads, discovery, error pages, terminal.
 
+conftest.py                A project whose files tests save
 test_discovery.py          Discovery of the application, and messages when there is none or several
 test_django_command.py     Django: a project that is found, its static files, `manage.py dev`
 test_error_pages.py        The debugger's error pages: their content, access control, and consoles

@@ -151,85 +151,51 @@ def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
 def test_found(tmp_path: Path, files: dict[str, str], said: str, answer: str) -> None:
     folder = tmp_path / "project"
     write(folder, files)
-    with Started(*DEV, cwd=folder) as server:
+    with Started(*DEV, cwd=folder, reloads=False) as server:
         assert server.said == said
         assert server.get("/").body.decode().strip() == answer
+
+
+def said_of(folder: Path, word: str, patch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """What is said of a word in a folder, without how each sentence begins, and the target."""
+    patch.chdir(folder)
+    found = search(str(folder), word)
+    return (found.sentence.removeprefix("found "), found.target) if found else ("", "")
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        (
-            {"app.py": APP, "other.py": APPLICATION},
-            "found an application (app.py): serving app:app",
-        ),
-        (
-            {"app.py": APPLICATION.replace("environ, start_response", "e, start_response, x=1")},
-            "found an application (app.py): serving app:application",
-        ),
-        (
-            {
-                "main.py": "class application:\n"
-                "  def __init__(self, e, s): s('200 OK', [('Content-Length', '7')])\n"
-                "  def __iter__(self): yield b'a class'\n"
-            },
-            "found an application (main.py): serving main:application",
-        ),
-        (
-            {"wsgi.py": "from app import app", "app.py": APP},
-            "found an application (wsgi.py): serving wsgi:app",
-        ),
-        (
-            {"main.py": FACTORY, "application.py": "import sys\n"},
-            "found a function that makes an application (main.py): serving main:create_app()",
-        ),
-        (
-            {"app/__init__.py": FACTORY, "app/views.py": BROKEN},
-            "found a function that makes an application (app/__init__.py): serving "
-            "app:create_app()",
-        ),
-        (
-            {"shop/__init__.py": "from .web import create_app", "shop/web.py": FACTORY},
-            "found a function that makes an application (shop/__init__.py): serving "
-            "shop:create_app()",
-        ),
-        (
-            {
-                "run.py": FLASK % ("server", "server")
-                + "if __name__ == '__main__':\n  app = 1 + server\n"
-            },
-            "found a Flask application (run.py): serving run:server",
-        ),
-        (
-            {"shop.py": FLASK % ("web", "web") + "class Shop(Flask): pass\napi = web\n"},
-            "found a Flask application (shop.py): serving shop:web",
-        ),
-        (
-            {
-                "shop.py": "from kinds import Shop\nweb = Shop(__name__)\n"
-                "@web.get('/')\ndef index(): return 'a shop'\nweb.run()\n",
-                "kinds.py": "import flask\nclass Shop(flask.Flask): pass\n",
-            },
-            "found a Flask application (shop.py): serving shop:web",
-        ),
-        (
-            {
-                "app.py": "try: from none import app\nexcept ImportError: from shop import app",
-                "shop.py": APP,
-            },
-            "found an application (app.py): serving app:app",
-        ),
+        ({"app.py": APP, "other.py": APPLICATION}, "an application (app.py): serving app:app"),
+        ({"app.py": APPLICATION.replace("environ, start_response", "e, start_response, x=1")},
+         "an application (app.py): serving app:application"),
+        ({"main.py": "class application:\n  def __init__(self, e, s): pass\n"
+          "  def __iter__(self): yield b'a class'\n"},
+         "an application (main.py): serving main:application"),
+        ({"wsgi.py": "from app import app", "app.py": APP},
+         "an application (wsgi.py): serving wsgi:app"),
+        ({"main.py": FACTORY, "application.py": "import sys\n"},
+         f"{MAKER} (main.py): serving main:create_app()"),
+        ({"app/__init__.py": FACTORY, "app/views.py": BROKEN},
+         f"{MAKER} (app/__init__.py): serving app:create_app()"),
+        ({"shop/__init__.py": "from .web import create_app", "shop/web.py": FACTORY},
+         f"{MAKER} (shop/__init__.py): serving shop:create_app()"),
+        ({"run.py": FLASK % ("server", "server") + "if __name__ == '__main__':\n  app = server\n"},
+         "a Flask application (run.py): serving run:server"),
+        ({"shop.py": FLASK % ("web", "web") + "class Shop(Flask): pass\napi = web\n"},
+         "a Flask application (shop.py): serving shop:web"),
+        ({"shop.py": "from kinds import Shop\nweb = Shop(__name__)\nweb.run()\n",
+          "kinds.py": "import flask\nclass Shop(flask.Flask): pass\n"},
+         "a Flask application (shop.py): serving shop:web"),
+        ({"app.py": "try: from none import app\nexcept ImportError: from shop import app",
+          "shop.py": APP}, "an application (app.py): serving app:app"),
     ],
-)
+)  # fmt: skip
 def test_what_is_said_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], said: str
 ) -> None:
     write(tmp_path, files)
-    monkeypatch.chdir(tmp_path)
-    found = search(str(tmp_path), "")
-    assert found is not None
-    assert found.sentence == said
-    assert said.removesuffix(" (and not app:app)").endswith(f" serving {found.target}")
+    assert said_of(tmp_path, "", monkeypatch) == (said, said.partition(" serving ")[2])
 
 
 @pytest.mark.parametrize(
@@ -276,10 +242,7 @@ def test_the_only_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], target: str
 ) -> None:
     write(tmp_path, files)
-    monkeypatch.chdir(tmp_path)
-    found = search(str(tmp_path), "")
-    assert found is not None
-    assert found.target == target
+    assert said_of(tmp_path, "", monkeypatch)[1] == target
 
 
 @pytest.mark.parametrize(
@@ -289,18 +252,12 @@ def test_the_only_one(
         ({"a.py": ROUTES, "b.py": ROUTES}, "several applications: a, b;"),
         ({"a-1.py": APP, "b-2.py": APP}, "several applications: a-1.py:app, b-2.py:app;"),
         (
-            {
-                "lib.py": FACTORY_FLASK,
-                "x.py": "from lib import create_app\napp = create_app()\n",
-                "y.py": "from lib import create_app\napp = create_app('z')\n",
-            },
+            {"lib.py": FACTORY_FLASK, "x.py": "from lib import create_app\napp = create_app()\n",
+             "y.py": "from lib import create_app\napp = create_app('z')\n"},
             "several applications: x:app, y:app;",
         ),
         (
-            {
-                "a.py": "from lib import Router\napp = Router()\n",
-                "b.py": "from lib import Router\napp = Router()\n",
-            },
+            dict.fromkeys(("a.py", "b.py"), "from lib import Router\napp = Router()\n"),
             "several applications: a:app, b:app;",
         ),
         (
@@ -322,38 +279,31 @@ def test_what_was_seen(
     assert seen in str(raised.value)
 
 
-def test_programs_beside_files(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "index.html": "a file",
-            "cgi-bin/hello": "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\nprogram'\n",
-        },
-    )
+def test_programs_beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\nprogram'\n"
+    write(tmp_path, {"index.html": "a file", "cgi-bin/hello": program})
     (tmp_path / "cgi-bin/hello").chmod(0o755)
-    with Started(*DEV, cwd=tmp_path) as server:
+    with Started(*DEV, cwd=tmp_path, reloads=False) as server:
         assert server.said == (
             "found files (index.html): serving static:., and the programs of cgi-bin at /cgi-bin"
         )
         assert server.get("/").body == b"a file"
         assert server.get("/cgi-bin/hello").body == b"program"
+    said, _ = said_of(tmp_path, "cgi-bin", monkeypatch)
+    assert said == "programs (this is cgi-bin): serving cgi:., in cgi-bin"
     (tmp_path / "index.html").unlink()
-    with Started(*DEV, cwd=tmp_path) as server:
+    with Started(*DEV, cwd=tmp_path, reloads=False) as server:
         assert server.said == "found programs (cgi-bin): serving cgi:cgi-bin at /cgi-bin"
         assert server.get("/cgi-bin/hello").body == b"program"
-    with Started(*DEV, "cgi-bin", cwd=tmp_path) as server:
-        assert server.said == "found programs (this is cgi-bin): serving cgi:., in cgi-bin"
-        assert server.get("/hello").body == b"program"
     (tmp_path / "others").mkdir()
     (tmp_path / "cgi-bin/hello").rename(tmp_path / "others/hello.cgi")
-    with Started(*DEV, cwd=tmp_path / "others") as server:
-        assert server.said == "found programs (hello.cgi): serving cgi:."
-        assert server.get("/hello.cgi").body == b"program"
+    said, _ = said_of(tmp_path / "others", "", monkeypatch)
+    assert said == "programs (hello.cgi): serving cgi:."
 
 
 def test_flask_app_of_the_environment(tmp_path: Path) -> None:
     write(tmp_path, {"src/shop/web.py": FACTORY, "app.py": APP, "src/shop/__init__.py": ""})
-    with Started(*DEV, cwd=tmp_path, env={"FLASK_APP": "shop.web"}) as server:
+    with Started(*DEV, cwd=tmp_path, env={"FLASK_APP": "shop.web"}, reloads=False) as server:
         assert server.said == "found a Flask application (FLASK_APP): serving shop.web:create_app()"
         assert server.get("/").body.startswith(b"shop.web in")
 
@@ -411,7 +361,7 @@ PROJECT = {
 )
 def test_a_folder_a_file_a_module(tmp_path: Path, words: str, said: str, answer: str) -> None:
     write(tmp_path / "project", PROJECT)
-    with Started(*DEV, *words.split(), cwd=tmp_path / "project") as server:
+    with Started(*DEV, *words.split(), cwd=tmp_path / "project", reloads=False) as server:
         assert server.said.removeprefix("found ") == said
         assert server.get("/").body.decode().strip() == answer
 
@@ -432,14 +382,12 @@ def test_what_is_said_of_a_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str
 ) -> None:
     write(tmp_path, PROJECT)
-    monkeypatch.chdir(tmp_path)
-    found = search(str(tmp_path), word)
-    assert (found.sentence if found else "") == (f"found {said}" if said else "")
+    assert said_of(tmp_path, word, monkeypatch)[0] == said
 
 
 def test_the_python_path_that_was_given_stays(tmp_path: Path) -> None:
     write(tmp_path, {"src/app.py": "import other\n" + APP, "lib/other.py": ""})
-    with Started(*DEV, "--pythonpath", "lib", cwd=tmp_path) as server:
+    with Started(*DEV, "--pythonpath", "lib", cwd=tmp_path, reloads=False) as server:
         assert server.get("/").body.startswith(b"app in")
 
 
@@ -588,28 +536,16 @@ def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
     done = run(*DEV[:1], "-S", "-c", program, cwd=tmp_path)
     target, *modules = done.stdout.split()
     assert target == "shop:app"
-    heavy = {
-        "ast",
-        "re",
-        "typing",
-        "json",
-        "logging",
-        "subprocess",
-        "poorhttp.plugins.discovery.search",
-    }
-    assert heavy & set(modules) == set()
+    heavy = {"ast", "re", "typing", "json", "logging", "subprocess"}
+    assert heavy.isdisjoint(modules)
+    assert "poorhttp.plugins.discovery.search" not in modules
 
 
 def test_frameworks_are_told_that_somebody_works_on_it(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "app.py": FLASK % ("app", "app")
-            + "@app.get('/d')\ndef d(): return str(app.debug)\napp.run()\n"
-        },
-    )
+    debug = "@app.get('/d')\ndef d(): return str(app.debug)\napp.run()\n"
+    write(tmp_path, {"app.py": FLASK % ("app", "app") + debug})
     with Started(*DEV, cwd=tmp_path) as server:
         assert server.get("/d").body == b"True"
         assert "Running on" not in server.log()
-    with Started(*DEV, cwd=tmp_path, env={"FLASK_DEBUG": "0"}) as server:
+    with Started(*DEV, cwd=tmp_path, env={"FLASK_DEBUG": "0"}, reloads=False) as server:
         assert server.get("/d").body == b"False"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -65,12 +64,6 @@ atexit.register(os.remove, "held.pid")
 THREADS = "threading.Thread(target=threading.Event().wait).start()"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
-
-
 def save(project: ProjectFolder, kind: str, version: int, port: int = 0, threads: str = "") -> None:
     takes = TAKES[kind].format(port=port)
     project.save("app.py", APP.format(takes=takes, threads=threads, version=version))
@@ -89,13 +82,13 @@ def follow(server: Server, version: int) -> None:
 
 @pytest.mark.parametrize("kind", TAKES)
 @pytest.mark.parametrize("reload", ["on", pytest.param("full", marks=pytest.mark.full)])
-def test_four_saves_of_an_application_that_holds_something(
+def test_saves_of_an_application_that_holds_something(
     kind: str, reload: str, project: ProjectFolder
 ) -> None:
     port = free_port()
     save(project, kind, 1, port)
     with project.develop("threading", "--autoreload", reload) as server:
-        for version in range(1, 6):
+        for version in range(1, 4):
             save(project, kind, version, port)
             follow(server, version)
         assert "an error page" not in server.log()

@@ -50,7 +50,6 @@ def added(answer: Response) -> bytes:
 
 
 def said(server: Server, path: str, *parts: str, headers: tuple[str, ...] = ()) -> Response:
-    """The answer to a request for a case."""
     return server.get(f"{path}?{quote('|'.join(parts))}", *headers)
 
 
@@ -316,7 +315,6 @@ def test_a_browser_reloads_for_a_new_version(text: Path, browser: Browser) -> No
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Published files."""
     folder = tmp_path / "files"
     (folder / "sub").mkdir(parents=True)
     (folder / "page.html").write_bytes(PAGE)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp.plugins.dev import open_browser
+from tests.support.development import answering
 from tests.testkit.server import Server, wait_for
 
 TALKER = "tests/apps/talker.py"
@@ -25,7 +26,6 @@ def fake(tmp_path: Path) -> Path:
 
 
 def visited(fake: Path) -> list[str]:
-    """Where the browser went."""
     file = fake.parent / "visited"
     return file.read_text().split() if file.exists() else []
 
@@ -46,9 +46,7 @@ def test_the_browser_is_opened_once(fake: Path) -> None:
 
 
 def test_a_module_of_the_project_is_not_taken_for_it(fake: Path, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(
-        "def application(environ, start):\n    start('200 OK', [])\n    return [b'']\n"
-    )
+    (tmp_path / "app.py").write_text(answering("b''"))
     (tmp_path / "webbrowser.py").write_text("raise SystemExit\n")
     env = {"BROWSER": f"{fake} %s"}
     with Server("app:application", "single", "--open", env=env, cwd=tmp_path) as server:

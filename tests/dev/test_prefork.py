@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.development import IMPATIENT, ProjectFolder, wait_text
 from tests.testkit.process import children, wait_for_end
-from tests.testkit.server import Server, environment, run, wait_for
+from tests.testkit.server import Server, environment, wait_for
 
 #: Imports that are worth a fork server.
 APP = """\
@@ -26,7 +25,6 @@ def application(environ, start_response):
 
 @pytest.fixture
 def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
     project = ProjectFolder(tmp_path)
     project.save("app.py", APP.format(version=1))
     return project
@@ -49,73 +47,26 @@ def resting(server: Server) -> set[int]:
 
 
 def save(project: ProjectFolder, server: Server, number: int) -> int:
-    """Save a version, and return its process."""
     project.save("app.py", APP.format(version=number))
     return int(json.loads(wait_text(server, f'"version": "{number}"'))["pid"])
 
 
 def test_what_stands_by_is_the_next_version(project: ProjectFolder) -> None:
+    """Unless it was killed; and it ends with the server."""
     with project.develop() as server:
-        save(project, server, 2)
-        for number in range(3, 6):
+        serving = save(project, server, 2)
+        for number in (3, 4):
             before = resting(server)
-            assert save(project, server, number) in before
+            serving = save(project, server, number)
+            assert serving in before
+        preforked = max(resting(server) - before)
+        os.kill(preforked, signal.SIGKILL)
+        wait_for_end(preforked)
+        assert save(project, server, 5) not in before | {preforked}
+        before = resting(server)
         server.stop()
         for pid in before:
             wait_for_end(pid)
-
-
-def test_one_that_was_killed_is_not_needed(project: ProjectFolder) -> None:
-    with project.develop() as server:
-        serving = save(project, server, 2)
-        before = resting(server)
-        preforked = max(before - {serving})
-        os.kill(preforked, signal.SIGKILL)
-        wait_for_end(preforked)
-        assert save(project, server, 3) not in before
-
-
-#: A process that adopts those that it forks twice.
-LIVES = """
-import os, signal, sys
-from poorhttp._core import adopt_orphans
-from poorhttp.plugins.dev.reload.preforked import PreforkedProcess
-
-def live(words, fd):
-    os.write(fd, words)
-    os._exit(7)
-
-def end(standby):
-    code = os.waitstatus_to_exitcode(os.waitpid(standby.pid, 0)[1])
-    standby.close()
-    return code
-
-def children():
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return set(map(int, file.read().split()))
-
-def stand_by():
-    before = children()
-    standby = PreforkedProcess(live)
-    (standby.pid,) = children() - before
-    return standby
-
-adopt_orphans()
-wanted, other, killed = stand_by(), stand_by(), stand_by()
-assert wanted.start(b"words", 1)
-assert end(wanted) == 7
-os.kill(killed.pid, signal.SIGKILL)
-os.waitpid(killed.pid, 0)
-assert not killed.start(b"words", 1)
-killed.close()
-other.close()
-assert os.waitstatus_to_exitcode(os.waitpid(other.pid, 0)[1]) == 0
-"""
-
-
-def test_it_lives_when_it_is_wanted() -> None:
-    done = run(sys.executable, "-c", LIVES)
-    assert (done.returncode, done.stdout) == (0, "words"), done.stderr
 
 
 #: Imported at once by the first version and by the probe that tries it; by the fork server, which
@@ -141,7 +92,7 @@ fork_server.FORK_TIMEOUT = 3600
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, 0])
+@pytest.mark.parametrize("number", [signal.SIGTERM, 0])
 def test_the_main_process_does_not_wait_for_an_import(
     number: int, project: ProjectFolder, tmp_path: Path
 ) -> None:

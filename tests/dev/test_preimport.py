@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -15,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.testkit.client import HANG
-from tests.testkit.server import environment
+from tests.testkit.server import environment, run
 
 #: A fork server: imports, forks a version, imports what that reports, and forks another one.
 FORK_SERVER = """
@@ -133,15 +131,8 @@ class Installation:
             "patience": patience,
         }
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
-        result = subprocess.run(
-            [sys.executable, "-c", FORK_SERVER, json.dumps(told)],
-            cwd=self.project,
-            env=environment({"PYTHONPATH": path, **(env or {})}),
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        words = (sys.executable, "-c", FORK_SERVER, json.dumps(told))
+        result = run(*words, cwd=self.project, env={"PYTHONPATH": path, **(env or {})})
         assert result.returncode == 0, result.stderr
         self.error = result.stderr
         *self.printed, last = result.stdout.splitlines()
@@ -251,7 +242,8 @@ def test_what_a_version_had_to_import_is_warm_for_the_next(here: Installation) -
     assert "app" not in told["cold"]["news"]
 
 
-def test_names_that_are_no_modules_are_not_told(here: Installation) -> None:
+def test_modules_of_all_kinds(here: Installation) -> None:
+    text = "import warnings; warnings.warn('old fashioned', UserWarning); print('printed')"
     here.install(
         many="""
         import sys, types, importlib.util
@@ -263,21 +255,33 @@ def test_names_that_are_no_modules_are_not_told(here: Installation) -> None:
         sys.modules["many.alias"] = types
         sys.modules["many.made"] = types.ModuleType("many.made")
         sys.modules["many.none"] = None
-        """
+        """,
+        read=text,
+        learned=text,
+        pack__sub="",
+        alone="",
     )
-    here.write("app.py", "__import__('many')" + APPLICATION)
-    told = here.keep()
-    assert [name for name in told["cold"]["news"] if name.startswith("many")] == ["many"]
-    assert told["failed"] == {}
-
-
-def test_namespaces_and_extensions_and_archives(here: Installation) -> None:
     here.write("space/part.py", "word = 'outside'", installed=True)
     here.write("mine/part.py", "word = 'own'")
-    here.write("app.py", "__import__('space.part'); __import__('mine.part')" + APPLICATION)
+    here.write("shop/__init__.py")
+    late = ("many", "space.part", "mine.part", "learned")
+    loads = "; ".join(f"__import__({name!r})" for name in late)
+    here.write("app.py", f"import read, shop, pack.sub, alone, json; {loads}{APPLICATION}")
     told = here.keep()
+    # Names that are no modules are not told.
+    assert [name for name in told["cold"]["news"] if name.startswith("many")] == ["many"]
+    assert told["failed"] == {}
+    # Of namespaces, those of the project are its own.
     assert {"space", "space.part"} <= set(told["second"])
     assert not {"mine", "mine.part"} & {*told["second"], *told["cold"]["news"]}
+    # A warning is told once: by the fork server, for all; and by the version that had to import.
+    assert here.error.count("read.py:1: UserWarning: old fashioned") == 1
+    assert here.error.count("learned.py:1: UserWarning: old fashioned") == 1
+    assert here.printed.count("printed") == 2
+    # Folders are those of modules.
+    folders = set(told["warm"]["folders"])
+    assert {str(here.site), str(here.site / "pack"), str(here.project / "shop")} <= folders
+    assert os.path.dirname(json.__file__) not in folders
 
 
 def test_settings_of_django(here: Installation) -> None:
@@ -602,23 +606,3 @@ def test_a_version_is_like_a_fresh_process(here: Installation) -> None:
     assert cold["random"] != warm["random"]
     assert warm["environ"] == ["yes", None]
     assert warm["loader"] == "CheckedPycLoader"
-
-
-def test_a_version_is_told_a_warning_once(here: Installation) -> None:
-    text = "import warnings; warnings.warn('old fashioned', UserWarning); print('printed')"
-    here.install(read=text, learned=text)
-    here.write("app.py", "import read; __import__('learned')" + APPLICATION)
-    here.keep()
-    # By the fork server, for all; and by the version that had to import it.
-    assert here.error.count("read.py:1: UserWarning: old fashioned") == 1
-    assert here.error.count("learned.py:1: UserWarning: old fashioned") == 1
-    assert here.printed.count("printed") == 2
-
-
-def test_folders_are_those_of_modules(here: Installation) -> None:
-    here.install(pack__sub="", alone="")
-    here.write("shop/__init__.py")
-    here.write("app.py", "import shop, pack.sub, alone, json" + APPLICATION)
-    folders = set(here.keep()["warm"]["folders"])
-    assert {str(here.site), str(here.site / "pack"), str(here.project / "shop")} <= folders
-    assert os.path.dirname(json.__file__) not in folders

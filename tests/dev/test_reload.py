@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 import zipfile
 from pathlib import Path
@@ -15,17 +14,10 @@ from tests.support.development import APP, PART, ProjectFolder, version, wait_te
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
-from tests.testkit.server import ROOT, Server, command, environment, run, wait_for
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
+from tests.testkit.server import ROOT, Server, command, run, wait_for
 
 
 def wait_version(server: Server, wanted: str) -> None:
-    """Wait until a request is answered by that version."""
     wait_text(server, f'"version": "{wanted}"')
 
 
@@ -42,12 +34,12 @@ def test_every_save_is_served_and_nothing_is_lost(
 ) -> None:
     with project.develop(mode, "--autoreload", reload) as server:
         with Load(server.port) as load:
-            for number in range(2, 12):
+            for number in range(2, 8):
                 project.save_version(number)
                 load.wait_version(str(number))
         load.check()
         told = server.get("/").json()
-        assert told["version"] == told["part"] == "11"
+        assert told["version"] == told["part"] == "7"
 
 
 @pytest.mark.parametrize("reload", ["on", "full"])
@@ -55,7 +47,7 @@ def test_saves_of_equal_size_within_a_second(reload: str, project: ProjectFolder
     """Python takes compiled code for right whose source has the same size and second."""
     second = 1_700_000_000
     with project.develop("threading", "--autoreload", reload) as server:
-        for number in range(2, 8):
+        for number in range(2, 6):
             new = project.folder / "part.new"
             new.write_text(PART.format(version=number))
             os.utime(new, (second, second))
@@ -98,64 +90,56 @@ def test_a_kept_connection_is_never_answered_by_the_version_before(
         for connection in kept:
             assert connection.request("GET", "/").json()["version"] == "1"
         idle = server.connect()
-        for number in range(2, 6):
+        for number in range(2, 4):
             project.save("app.py", APP.format(version=number))
             # Where there are several workers, until it is all of them.
             server.wait_log("reloaded in", number - 1)
             for connection in kept:
                 assert connection.request("GET", "/").json()["version"] == str(number)
-        assert idle.request("GET", "/").json()["version"] == "5"
+        assert idle.request("GET", "/").json()["version"] == "3"
+
+
+#: With a request that waits for a file, and a WebSocket.
+CONNECTED = (
+    APP.replace(
+        "    start_response",
+        "    while path == 'slow' and not os.path.exists('go'):\n"
+        "        open('here', 'w').close()\n"
+        "        time.sleep(0.01)\n"
+        "    if path == 'ws': return talk(environ['poorhttp.upgrade'])\n"
+        "    start_response",
+        1,
+    )
+    + """
+def talk(sock):
+    sock.sendall(b'HTTP/1.1 101 \\r\\n\\r\\n')
+    while sock.recv(100): sock.sendall(b'\\x81\\x01' + str(VERSION).encode())
+    return []
+"""
+)
 
 
 @pytest.mark.each_mode
-def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: ProjectFolder) -> None:
-    waits = project.folder / "go"
-    os.mkfifo(waits)
-    slow = APP.replace(
-        "    start_response",
-        "    if environ['PATH_INFO'] == '/slow': open('go').read()\n    start_response",
-        1,
-    )
-    project.save("app.py", slow.format(version=1))
-    options = ("--workers", "2") if mode in ("single", "forking") else ()
-    with project.develop(mode, *options) as server:
-        first = server.connect()
-        first.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-        # Opened by the application when the request is in its hands.
-        fd = os.open(waits, os.O_WRONLY)
-        project.save("app.py", slow.format(version=2))
-        wait_version(server, "2")
-        os.close(fd)
-        assert first.response().json()["version"] == "1"
-
-
-@pytest.mark.each_mode
-def test_an_open_websocket_is_closed_by_a_reload(mode: str, project: ProjectFolder) -> None:
-    """Its browser connects again; the new version answers meanwhile."""
-    talking = APP.replace(
-        "    start_response",
-        "    if path == 'ws': return talk(environ['poorhttp.upgrade'])\n    start_response",
-        1,
-    ) + (
-        "def talk(sock):\n"
-        "    sock.sendall(b'HTTP/1.1 101 \\r\\n\\r\\n')\n"
-        "    while sock.recv(100): sock.sendall(b'\\x81\\x01' + str(VERSION).encode())\n"
-        "    return []\n"
-    )
-    project.save("app.py", talking.format(version=1))
-    options = ("--workers", "2") if mode in ("single", "forking") else ()
-    with project.develop(mode, *options) as server:
-        for number in (1, 2, 3):
+def test_what_is_open_while_a_version_is_replaced(mode: str, project: ProjectFolder) -> None:
+    """A request is finished by its version, and a WebSocket closed: its browser connects again."""
+    project.save("app.py", CONNECTED.format(version=1))
+    with project.develop(mode, "--workers", "2" if mode == "forking" else "1") as server:
+        slow = server.connect()
+        slow.send_request("GET", "/slow")
+        wait_for((project.folder / "here").exists, "the request")
+        for number in (1, 2):
             with server.connect() as connection:
                 fields = ("Connection: upgrade", "Upgrade: websocket")
                 connection.send_request("GET", "/ws", *fields)
                 assert connection.interim() == 101
                 connection.send(b"x")
                 assert connection._take(3) == b"\x81\x01%d" % number
-                project.save("app.py", talking.format(version=number + 1))
+                project.save("app.py", CONNECTED.format(version=number + 1))
                 wait_version(server, str(number + 1))
                 # It does not answer: the application sees the end of its input then.
                 assert connection.rest() == b"\x88\x02\x03\xe9"
+        (project.folder / "go").touch()
+        assert slow.response().json()["version"] == "1"
 
 
 BROKEN = [
@@ -168,23 +152,17 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("reload", ["on", "full"])
-def test_a_version_that_cannot_be_loaded_says_why(reload: str, project: ProjectFolder) -> None:
+@pytest.mark.parametrize(("reload", "cases"), [("on", BROKEN), ("full", BROKEN[::4])])
+def test_a_version_that_cannot_be_loaded_says_why(
+    reload: str, cases: list[tuple[str, str]], project: ProjectFolder
+) -> None:
     with project.develop("threading", "--autoreload", reload, tracebacks=True) as server:
-        for text, why in BROKEN:
+        for text, why in cases:
             project.save("part.py", text)
             wait_text(server, why)
             server.wait_log(why.split(":")[0])
             project.save("part.py", PART.format(version=1))
             wait_version(server, "1")
-
-
-def test_the_first_version_may_be_broken(project: ProjectFolder) -> None:
-    project.save("part.py", "import os\n1 / 0\n")
-    with project.develop(tracebacks=True) as server:
-        assert "ZeroDivisionError" in wait_text(server, "part.py")
-        project.save("part.py", PART.format(version=1))
-        wait_version(server, "1")
 
 
 def test_a_version_that_hangs_is_replaced_by_the_next(project: ProjectFolder) -> None:
@@ -205,37 +183,13 @@ def test_a_version_that_hangs_is_replaced_by_the_next(project: ProjectFolder) ->
         assert waiting.response().json()["part"] == "2"
 
 
-def test_the_file_of_the_application_goes_and_comes_back(project: ProjectFolder) -> None:
-    with project.develop(tracebacks=True) as server:
-        (project.folder / "app.py").unlink()
-        wait_text(server, "app")
-        project.save_version(2)
-        wait_version(server, "2")
-
-
-def test_a_thousand_files_are_one_version(project: ProjectFolder) -> None:
-    for number in range(1000):
-        project.save(f"package/module{number}.py", "")
-    with project.develop() as server:
-        before = server.log().count("reloaded in")
-        for number in range(1000):
-            project.save(f"package/module{number}.py", "changed = True\n")
-        project.save_version(2)
-        wait_version(server, "2")
-        # Whatever came later would have been told by now, had it been a version of its own.
-        project.save_version(3)
-        wait_version(server, "3")
-        # Each pause of a busy machine while it saves may be taken for the end of a burst.
-        assert server.log().count("reloaded in") - before < 100
-
-
 def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> None:
     with project.develop() as server:
         with Load(server.port) as load:
-            for number in range(2, 30):
+            for number in range(2, 20):
                 project.save_version(number)
                 time.sleep(0.003)
-            load.wait_version("29")
+            load.wait_version("19")
         load.check()
 
 
@@ -249,8 +203,8 @@ def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> No
     ],
 )
 def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectFolder) -> None:
-    hang = "import flask, time\nopen('here', 'w').close()\ntime.sleep(3600)\n"
-    project.save("part.py", "import flask\nVERSION = 1\n")
+    hang = "import time\nopen('here', 'w').close()\ntime.sleep(3600)\n"
+    project.save("part.py", "import asyncio, unittest\nVERSION = 1\n")
     with project.develop() as server:
         assert version(server) == "1"
         if moment == "importing":
@@ -268,7 +222,7 @@ def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectF
 
 @pytest.mark.parametrize(
     ("target", "reload"),
-    [("nosuch:application", "on"), ("app:nosuch", "full"), ("nosuch.py:application", "on")],
+    [("nosuch:application", "on"), ("app:nosuch", "full")],
 )
 def test_a_target_that_was_not_written_right(
     target: str, reload: str, project: ProjectFolder
@@ -301,15 +255,7 @@ def test_without_what_the_extra_installs(project: ProjectFolder, tmp_path: Path)
         project.save("app.py", "def application(environ, start_response):\n    0 / 0\n")
         wait_text(server, "0 / 0", "text/html")
         assert server.get("/?__debugger__=yes&cmd=resource&f=style.css").status == 500
-    env = environment({**os.environ, "PYTHONPATH": f"{hidden}:{ROOT}"})
-    done = subprocess.run(
-        command("dev", "--debug", "on", "app:application"),
-        env=env,
-        cwd=project.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
+    words = command("dev", "--debug", "on", "app:application")
+    done = run(*words, cwd=project.folder, env={"PYTHONPATH": f"{hidden}:{ROOT}"})
     assert done.returncode == 3
     assert "--debug: debug needs werkzeug and rich, which are not installed: pip" in done.stderr

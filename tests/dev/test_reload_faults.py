@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import re
-import select
 import shutil
 import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 
@@ -28,16 +20,14 @@ from tests.support.development import (
     wait_text,
     write,
 )
-from tests.testkit.client import HANG, Connection
-from tests.testkit.process import children, lives, stopped, watches
+from tests.testkit.client import Connection
+from tests.testkit.process import children, stopped, watches
 from tests.testkit.server import (
     MODES,
     ROOT,
     Program,
     Server,
     command,
-    environment,
-    join,
     wait_for,
 )
 
@@ -63,18 +53,11 @@ def create():
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    """A project in a temporary folder."""
-    return ProjectFolder(tmp_path)
-
-
 #: Modes, and ways of reloading, each with one of the others.
 QUICK_PAIRS = (("forking", "on"), ("threading", "full"), ("gevent", "on"))
 
 
 def wait_page(server: Server, text: str) -> str:
-    """Wait until a browser is shown a page with this in it."""
     return wait_text(server, text, "text/html")
 
 
@@ -194,105 +177,6 @@ def test_a_new_configuration_is_read_once(project: ProjectFolder) -> None:
         project.save_version(2)
         wait_for(lambda: version(server) == "2", "the next version")
         assert server.log().count("main] info: reloading") == 3
-
-
-class Window:
-    """A terminal in which `poorhttp dev` runs."""
-
-    def __init__(self, project: ProjectFolder) -> None:
-        self.text = ""
-        self._closed = False
-        self.fd, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            ["setsid", "--ctty", *command("dev", "app:application", "--bind", "127.0.0.1:0")],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=project.folder,
-            env=environment({"TERM": "dumb"}),
-        )
-        os.close(theirs)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.wait("listening on")
-        found = re.search(r"127\.0\.0\.1:(\d+)", self.text)
-        assert found
-        self.port = int(found[1])
-
-    def _read(self) -> None:
-        # Whoever waits in `read` would keep it open.
-        while not self._closed:
-            with suppress(OSError):
-                if select.select([self.fd], [], [], 0.01)[0]:
-                    self.text += os.read(self.fd, 65536).decode()
-
-    def wait(self, text: str) -> None:
-        """Wait until that stands there."""
-        wait_for(lambda: text in self.text, text)
-
-    def type(self, keys: bytes) -> None:
-        """Press keys."""
-        os.write(self.fd, keys)
-
-    def ended(self) -> int:
-        """Wait for its end, and that of all that it has started; the exit code."""
-        code = self.process.wait(HANG)
-        wait_for(lambda: not any(map(lives, processes_of(self.process.pid))), "their end")
-        return code
-
-    def close(self) -> None:
-        """Close it, as by its button."""
-        if not self._closed:
-            self._closed = True
-            join(self._reader)
-            os.close(self.fd)
-
-
-def processes_of(session: int) -> list[int]:
-    """The processes of a session."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
-                found.append(int(folder.name))
-    return found
-
-
-@contextmanager
-def window(project: ProjectFolder) -> Iterator[Window]:
-    """A terminal in which it is developed."""
-    opened = Window(project)
-    try:
-        yield opened
-    finally:
-        for pid in processes_of(opened.process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        opened.process.wait(HANG)
-        opened.close()
-
-
-def test_control_c_ends_everything_though_a_request_hangs(project: ProjectFolder) -> None:
-    project.save(
-        "app.py",
-        "def application(environ, start_response):\n"
-        "    open('here', 'w').close()\n"
-        "    while True:\n"
-        "        try: input()\n"
-        "        except BaseException: pass\n",
-    )
-    with window(project) as opened, Connection(("127.0.0.1", opened.port)) as client:
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        wait_for((project.folder / "here").exists, "the request")
-        opened.type(b"\x03")
-        assert opened.ended() == 0
-        assert "Traceback" not in opened.text
-
-
-def test_a_closed_window_leaves_no_server_behind(project: ProjectFolder) -> None:
-    with window(project) as opened:
-        opened.close()
-        opened.ended()
 
 
 def test_a_main_process_of_its_own_is_not_for_development(project: ProjectFolder) -> None:

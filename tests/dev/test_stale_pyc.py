@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import py_compile
-import subprocess
 import sys
 import time
 from importlib.util import cache_from_source
@@ -12,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testkit.client import HANG
-from tests.testkit.server import environment, wait_for
+from tests.testkit.server import run, wait_for
 
 #: What a version does before it loads the application.
 FRESH = """
@@ -29,24 +27,15 @@ sys.path.insert(0, os.getcwd())
 PLAIN = "import os, sys; sys.path.insert(0, os.getcwd())\n"
 
 
-def run(folder: Path, code: str) -> str:
-    """What a new process prints."""
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder,
-        # Empty is unset.
-        env=environment({"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+def printed(folder: Path, code: str) -> str:
+    # Empty is unset.
+    env = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}
+    result = run(sys.executable, "-W", "error", "-c", code, cwd=folder, env=env)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
 
 
 def save(path: Path, text: str, when: float | None = None) -> None:
-    """Save as editors do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     draft.write_text(text)
@@ -84,15 +73,15 @@ sys.meta_path.append(Finder)
     py_compile.compile(str(module), doraise=True)
     save(module, "word = 'new'\n", SECOND + 0.8)
 
-    assert run(tmp_path, PLAIN + load) == "old"
+    assert printed(tmp_path, PLAIN + load) == "old"
     if how == "file":
         load = f"""
 from poorhttp.targets import module
 print(module.import_file({str(module)!r}).word)
 """
         # Not the name of another test's.
-        assert run(tmp_path, load) == "old"
-    assert run(tmp_path, FRESH + load) == "new"
+        assert printed(tmp_path, load) == "old"
+    assert printed(tmp_path, FRESH + load) == "new"
 
 
 def test_a_source_at_rest_is_compiled_once(tmp_path: Path) -> None:
@@ -112,17 +101,17 @@ import web
 print(web.word, any(str(name).endswith("web.py") for name in loaded))
 """
     )
-    assert run(tmp_path, FRESH + load) == "old True"
+    assert printed(tmp_path, FRESH + load) == "old True"
     assert compiled(module).exists()
-    assert run(tmp_path, FRESH + load) == "old False"
+    assert printed(tmp_path, FRESH + load) == "old False"
     # And Python itself takes it.
-    assert run(tmp_path, PLAIN + load) == "old False"
+    assert printed(tmp_path, PLAIN + load) == "old False"
 
 
 def test_nothing_is_written_for_what_was_just_saved(tmp_path: Path) -> None:
     module = tmp_path / "web.py"
     save(module, "word = 'old'\n", SECOND)
-    assert run(tmp_path, FRESH + "import web; print(web.word)") == "old"
+    assert printed(tmp_path, FRESH + "import web; print(web.word)") == "old"
     assert not compiled(module).exists()
 
 
@@ -147,7 +136,7 @@ import runpy
 assert "fail" in runpy.run_module("shop.web")
 print("done")
 """
-    assert run(tmp_path, FRESH + code) == "done"
+    assert printed(tmp_path, FRESH + code) == "done"
 
 
 def test_a_file_that_appears_is_found(tmp_path: Path) -> None:
@@ -165,11 +154,11 @@ pyc_loader.forget_folders()
 import late
 print(late.word)
 """
-    assert run(tmp_path, FRESH + code) == "here"
+    assert printed(tmp_path, FRESH + code) == "here"
 
 
 def test_to_forget_folders_loads_nothing(tmp_path: Path) -> None:
     code = (
         "before = set(sys.modules); pyc_loader.forget_folders(); print(set(sys.modules) - before)"
     )
-    assert run(tmp_path, FRESH + code) == "set()"
+    assert printed(tmp_path, FRESH + code) == "set()"

@@ -98,12 +98,44 @@ def test_the_terminal_echoes_again(tmp_path: Path, kind: str, number: signal.Sig
 
 @pytest.mark.parametrize("options", ["--supervisor off", ""])
 def test_the_terminal_of_serve(tmp_path: Path, options: str) -> None:
-    words = command("serve", "app:application", *options.split())
+    words = command("serve", "app:application", "--graceful-timeout", "0.5", *options.split())
     with at_prompt(tmp_path, words, "breakpoint") as child:
         for _ in range(2):
             child.sendintr()
         child.expect("ended")
         assert echoes(child)
+
+
+#: A request for this goes on, whatever comes.
+HANGS = """open('here', 'w').close()
+        while True:
+            try: input()
+            except BaseException: pass
+"""
+
+
+def processes_of(session: int) -> set[int]:
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                found.add(int(folder.name))
+    return found
+
+
+def test_ctrl_c_ends_everything_though_a_request_hangs(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP % HANGS)
+    with terminal(tmp_path, [*DEV]) as child:
+        child.expect(r"listening on .*\n")
+        with Connection(("127.0.0.1", port_of(str(child.after)))) as client:
+            client.send_request("GET", "/stop")
+            wait_for((tmp_path / "here").exists, "the request")
+            child.sendintr()
+            child.expect("ended")
+            assert "Traceback" not in str(child.before)
+            shell = child.pid
+            assert shell is not None
+            wait_for(lambda: processes_of(shell) == {shell}, "the end of all but the shell")
 
 
 def test_a_version_that_is_replaced_at_a_prompt(tmp_path: Path) -> None:

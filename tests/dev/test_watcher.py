@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,16 +26,17 @@ from poorhttp.plugins.dev.reload.watch.snapshot import Snapshot
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 from poorhttp.plugins.dev.reload.watch.watcher_process import WatcherProcess
 from poorhttp.targets.target import CODE, FILES
+from tests.support.development import save, write
 from tests.testkit.client import HANG
 from tests.testkit.process import descriptors, lives, opened, stopped, watches
-from tests.testkit.server import ROOT, environment, wait_for
+from tests.testkit.server import ROOT, Program, environment, run, wait_for
 
 #: Where nothing more is expected: what comes before such a file is all that has come.
 MARK = "mark_"
 
 
 class Watched:
-    """A project in a folder, and the watcher of it.
+    """A project in a folder, and the watcher of it, whose paths are relative to the folder here.
 
     Attributes:
         notices: what it had to say.
@@ -58,74 +59,103 @@ class Watched:
     def settle(self) -> dict[str, str]:
         """Everything that it tells until a save that happens now is told."""
         self._marks += 1
-        mark = self._folder / f"{MARK}{self._marks}.py"
-        replace(mark, "x")
+        mark = f"{MARK}{self._marks}.py"
+        save(self._folder / mark, "x")
         told: dict[str, str] = {}
-        while str(mark) not in told:
+        while mark not in told:
             told |= self._next()
         return {path: told[path] for path in told if MARK not in path}
 
+    def is_silent(self, seconds: float = 0.1) -> bool:
+        """Whether nothing is told for so long."""
+        return not select.select([self.watcher], [], [], seconds)[0]
+
+    def wait_watches(self, number: int) -> None:
+        """Wait until so many folders are watched."""
+        wait_for(lambda: watches(self.watcher.pid) == number, f"{number} watched folders")
+
     def _next(self) -> dict[str, str]:
-        assert select.select([self.watcher], [], [], HANG)[0], "nothing is told"
+        assert not self.is_silent(HANG), "nothing is told"
         received = self.watcher.receive()
         self.notices += [text for kind, text in received if kind == "notice"]
-        return {path: kind for kind, path in received if kind != "notice"}
+        return {
+            os.path.relpath(path, self._folder): kind for kind, path in received if kind != "notice"
+        }
 
     def notice(self) -> str:
         """What it has to say next."""
         while not self.notices:
-            assert select.select([self.watcher], [], [], HANG)[0], "nothing is said"
-            self.notices += [text for kind, text in self.watcher.receive() if kind == "notice"]
+            self._next()
         return self.notices.pop(0)
+
+
+def code(*names: str) -> dict[str, str]:
+    """What is told of code files that have changed."""
+    return dict.fromkeys(names, "code")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of a project."""
+    """The folder of a project, whose files were saved long before it is watched."""
     path = tmp_path.resolve() / "work"
     (path / "package/deep").mkdir(parents=True)
-    (path / "app.py").write_text("first")
-    (path / "package/views.py").write_text("first")
     for name in ("app.py", "package/views.py"):
-        # Long before it is watched.
-        os.utime(path / name, (1, 1))
+        write_old(path / name)
     return path
 
 
+def write_old(path: Path) -> None:
+    """Write a file as if it had been saved long ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("first")
+    os.utime(path, (1, 1))
+
+
+#: Watches a project, that of `folder` if no other is given, until the test ends.
+Watch = Callable[..., Watched]
+
+
 @pytest.fixture
-def watched(folder: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
-    """The same, watched."""
-    found = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    yield found
-    found.watcher.close()
-    assert found.notices == []
+def watch(folder: Path) -> Iterator[Watch]:
+    every: list[Watched] = []
+
+    def start(
+        *roots: tuple[str, str], of: WatchedProject | None = None, at: Path = folder
+    ) -> Watched:
+        project = of or WatchedProject([*roots] or [(str(at), CODE)])
+        every.append(Watched(project, at))
+        return every[-1]
+
+    yield start
+    for each in every:
+        each.watcher.close()
+        assert each.notices == []
 
 
-def replace(path: Path, text: str) -> None:
-    """Save as most editors do."""
-    temporary = path.with_name(path.name + "~")
-    temporary.write_text(text)
-    os.replace(temporary, path)
+@pytest.fixture
+def watched(watch: Watch) -> Watched:
+    return watch()
+
+
+@pytest.fixture
+def polls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have files looked at, unless the parameter is that the system tells of them."""
+    if getattr(request, "param", True):
+        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
+        monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
+
+
+BOTH = pytest.mark.parametrize("polls", [False, True], indirect=True)
 
 
 # One file
 
 
-def test_a_file_that_is_replaced(folder: Path, watched: Watched) -> None:
-    replace(folder / "app.py", "again")
-    assert watched.message() == {str(folder / "app.py"): "code"}
-    assert watched.settle() == {}
-
-
-def test_a_file_that_is_written_in_place(folder: Path, watched: Watched) -> None:
-    (folder / "package/views.py").write_text("again")
-    assert watched.message() == {str(folder / "package/views.py"): "code"}
-
-
-def test_two_saves_of_the_same_size_within_a_moment_are_two(folder: Path, watched: Watched) -> None:
+def test_saves_of_the_same_size_within_a_moment_are_several(folder: Path, watched: Watched) -> None:
     for text in ("one", "two", "ten", "six"):
-        replace(folder / "app.py", text)
-        assert watched.message() == {str(folder / "app.py"): "code"}
+        save(folder / "app.py", text)
+        assert watched.message() == code("app.py")
+    assert watched.settle() == {}
 
 
 def test_a_save_in_two_steps_is_told_when_it_is_done(folder: Path, watched: Watched) -> None:
@@ -135,71 +165,60 @@ def test_a_save_in_two_steps_is_told_when_it_is_done(folder: Path, watched: Watc
     os.remove(folder / "4913")
     (folder / "app.py").write_text("again")
     os.remove(folder / "app.py~")
-    assert watched.settle() == {str(folder / "app.py"): "code"}
+    assert watched.settle() == code("app.py")
 
 
-def test_an_empty_file_is_not_told_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watcher_process, "HALF_DONE_WAIT", HANG)
-    monkeypatch.setattr(watcher_process, "MAX_BURST", HANG)
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    with (folder / "app.py").open("w") as file:
-        assert not select.select([watched.watcher], [], [], 0.1)[0]
-        file.write("again")
-    assert watched.message() == {str(folder / "app.py"): "code"}
-    watched.watcher.close()
-
-
+@pytest.mark.parametrize("how", ["w", "r+"])
 def test_a_file_that_is_written_slowly_is_told_when_it_is_closed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, folder: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One that is empty at first, and one that is overwritten."""
     monkeypatch.setattr(watcher_process, "HALF_DONE_WAIT", HANG)
     monkeypatch.setattr(watcher_process, "MAX_BURST", HANG)
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    with (folder / "app.py").open("r+") as file:
+    watched = watch()
+    with (folder / "app.py").open(how) as file:
         for text in ("half of ", "what it will be"):
+            assert watched.is_silent()
             file.write(text)
-            file.flush()
-            assert not select.select([watched.watcher], [], [], 0.1)[0]
-    assert watched.message() == {str(folder / "app.py"): "code"}
+            if how == "r+":
+                file.flush()
+    assert watched.message() == code("app.py")
     assert watched.settle() == {}
-    watched.watcher.close()
 
 
 def test_a_file_that_stays_open_is_told_all_the_same(folder: Path, watched: Watched) -> None:
     with (folder / "app.py").open("r+") as file:
         file.write("again")
         file.flush()
-        assert watched.message() == {str(folder / "app.py"): "code"}
+        assert watched.message() == code("app.py")
     assert watched.settle() == {}
 
 
-def test_a_save_that_leaves_no_trace(folder: Path) -> None:
+def test_a_save_that_leaves_no_trace(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's clock for files stands still for some milliseconds."""
     path = folder / "app.py"
     path.write_text("one")
     written = path.stat().st_mtime_ns
     snapshot = Snapshot(WatchedProject([(str(folder), CODE)]), written)
     # As if the clock had been looked at in the same moment.
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(
-            "poorhttp.plugins.dev.reload.watch.snapshot.time.time_ns", lambda: written
-        )
-        assert snapshot.compare_all() == {str(path): "code"}
+    with monkeypatch.context() as patch:
+        patch.setattr("poorhttp.plugins.dev.reload.watch.snapshot.time.time_ns", lambda: written)
+        assert snapshot.compare_all() == code(str(path))
     path.write_text("two")
     os.utime(path, ns=(written, written))
-    assert snapshot.changed(str(path)) == {str(path): "code"}
+    assert snapshot.changed(str(path)) == code(str(path))
     # Of one that claims to have been written long ago, its ctime tells; of others' writes, too.
     os.utime(path, (1, 1))
     snapshot.compare_all()
     for polled in (False, True):
         path.write_text("ten")
         os.utime(path, (1, 1))
-        for expected in ({str(path): "code"}, {}):
+        for expected in (code(str(path)), {}):
             found = snapshot.compare_all() if polled else snapshot.changed(str(path))
             assert found == expected
 
 
-@pytest.mark.parametrize("polls", [False, True])
+@BOTH
 @pytest.mark.parametrize(
     "command",
     [
@@ -211,101 +230,84 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     ],
 )
 def test_a_file_of_equal_size_and_time_takes_its_place(
-    command: str, folder: Path, polls: bool, monkeypatch: pytest.MonkeyPatch
+    command: str, folder: Path, watch: Watch, polls: None
 ) -> None:
-    if polls:
-        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
-        monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
+    watched = watch()
     old, new = folder / "app.py", folder.parent / "new.py"
     for text in ("other", "third"):
         new.write_text(text)
         os.utime(new, (1, 1))
-        subprocess.run(["sh", "-c", command.format(old=old, new=new)], check=True, timeout=HANG)
-        assert str(old) in watched.message()
+        shell(command, new, old)
+        assert "app.py" in watched.message()
         # Of a link the next write would change both.
         new.unlink()
-    watched.watcher.close()
-    assert watched.notices == []
+
+
+def shell(command: str, new: Path, old: Path) -> None:
+    words = ["sh", "-c", command.format(old=old, new=new)]
+    subprocess.run(words, check=True, timeout=HANG)
 
 
 def test_a_file_that_appears_moves_and_vanishes(folder: Path, watched: Watched) -> None:
     (folder / "new.html").write_text("new")
-    assert watched.message() == {str(folder / "new.html"): "code"}
+    assert watched.message() == code("new.html")
     os.rename(folder / "new.html", folder / "package/old.html")
-    assert watched.message() == {
-        str(folder / "new.html"): "code",
-        str(folder / "package/old.html"): "code",
-    }
+    assert watched.message() == code("new.html", "package/old.html")
     os.remove(folder / "package/old.html")
-    assert watched.message() == {str(folder / "package/old.html"): "code"}
+    assert watched.message() == code("package/old.html")
 
 
 def test_what_does_not_matter_is_not_told(folder: Path, watched: Watched) -> None:
-    (folder / ".app.py.swp").write_text("x")
-    (folder / "app.db").write_text("x")
-    (folder / "notes.txt").write_text("x")
-    (folder / "__pycache__").mkdir()
-    (folder / "__pycache__/app.pyc").write_text("x")
-    (folder / "node_modules/x").mkdir(parents=True)
-    (folder / "node_modules/x/x.py").write_text("x")
+    ignored = (".app.py.swp", "app.db", "notes.txt", "__pycache__/app.pyc", "node_modules/x/x.py")
+    write(folder, dict.fromkeys((*ignored, "temporary.py"), "x"))
     (folder / "new").mkdir()
-    (folder / "temporary.py").write_text("x")
     os.remove(folder / "temporary.py")
-    assert watched.settle().keys() <= {str(folder / "temporary.py")}
+    assert watched.settle().keys() <= {"temporary.py"}
     assert watched.settle() == {}
 
 
 def test_permissions_are_not_a_change(folder: Path, watched: Watched) -> None:
     os.utime(folder / "app.py", (1, 1_000_000_000))
-    assert watched.message() == {str(folder / "app.py"): "code"}
+    assert watched.message() == code("app.py")
     os.chmod(folder / "app.py", 0o600)
     os.utime(folder / "app.py", (2, 1_000_000_000))
     assert watched.settle() == {}
 
 
 def test_a_name_that_is_no_text_loses_nothing(folder: Path, watched: Watched) -> None:
-    name = os.fsencode(folder) + b"/caf\xe9.py"
-    with open(name, "w") as file:
-        file.write("x")
-    (folder / "app.py").write_text("again")
-    assert watched.settle() == {os.fsdecode(name): "code", str(folder / "app.py"): "code"}
+    name = os.fsdecode(b"caf\xe9.py")
+    write(folder, {name: "x", "app.py": "again"})
+    assert watched.settle() == code(name, "app.py")
     (folder / "app.py").write_text("and again")
-    assert watched.message() == {str(folder / "app.py"): "code"}
+    assert watched.message() == code("app.py")
 
 
 # Many files
 
 
 def test_a_thousand_files_are_told_once(folder: Path, watched: Watched) -> None:
-    paths = [folder / f"package/{number}.py" for number in range(900)]
-    paths += [folder / f"fresh/{number % 7}/{number}.html" for number in range(100)]
-    with stopped(watched.watcher.pid):
-        for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("x")
-    told = watched.message()
-    assert told == dict.fromkeys(map(str, paths), "code")
-    with stopped(watched.watcher.pid):
-        for path in paths:
-            path.write_text("xx")
-    assert watched.message() == told
+    names = [f"package/{number}.py" for number in range(900)]
+    names += [f"fresh/{number % 7}/{number}.html" for number in range(100)]
+    for text in ("x", "xx"):
+        with stopped(watched.watcher.pid):
+            write(folder, dict.fromkeys(names, text))
+        assert watched.message() == code(*names)
     with stopped(watched.watcher.pid):
         shutil.rmtree(folder / "fresh")
         shutil.rmtree(folder / "package")
-    assert watched.message().keys() == told.keys() | {str(folder / "package/views.py")}
+    assert watched.message() == code(*names, "package/views.py")
 
 
-def test_what_follows_a_save_is_one_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_follows_a_save_is_one_more(
+    folder: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As of a formatter, which takes its time for each."""
     monkeypatch.setattr(watcher_process, "SAME_SAVE", HANG)
     monkeypatch.setattr(watcher_process, "EVENT_WAIT", 1.0)
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    paths = [folder / name for name in ("app.py", "package/views.py", "new.py")]
-    for path in paths:
-        path.write_text("again")
-    assert watched.message() == dict.fromkeys(map(str, paths), "code")
-    watched.watcher.close()
+    watched = watch()
+    names = ("app.py", "package/views.py", "new.py")
+    write(folder, dict.fromkeys(names, "again"))
+    assert watched.message() == code(*names)
 
 
 def test_more_than_the_system_keeps_loses_nothing(folder: Path, watched: Watched) -> None:
@@ -315,29 +317,22 @@ def test_more_than_the_system_keeps_loses_nothing(folder: Path, watched: Watched
     with stopped(watched.watcher.pid):
         for number in range(limit // 2 + 1):
             os.rename(names[number % 2], names[(number + 1) % 2])
-        replace(folder / "app.py", "again")
-        (folder / "fresh").mkdir()
-        (folder / "fresh/x.py").write_text("x")
-    told = {str(folder / "app.py"): "code", str(folder / "fresh/x.py"): "code"}
-    assert watched.message() == told
+        write(folder, {"app.py": "again", "fresh/x.py": "x"})
+    assert watched.message() == code("app.py", "fresh/x.py")
     (folder / "fresh/x.py").write_text("xx")
-    assert watched.settle() == {str(folder / "fresh/x.py"): "code"}
+    assert watched.settle() == code("fresh/x.py")
 
 
-def test_a_checkout_is_told_when_git_is_done(folder: Path) -> None:
+def test_a_checkout_is_told_when_git_is_done(folder: Path, watch: Watch) -> None:
     (folder / ".git").mkdir()
-    lock = folder / ".git/index.lock"
-    project = WatchedProject([(str(folder / "package"), CODE)])
-    watched = Watched(project, folder / "package")
-    lock.write_text("")
-    paths = [folder / "package/views.py", folder / "package/deep/new.py"]
-    for path in paths:
-        path.write_text("again")
+    watched = watch(at=folder / "package")
+    (folder / ".git/index.lock").touch()
+    for name in ("views.py", "deep/new.py"):
+        (folder / "package" / name).write_text("again")
         # Git is slow.
-        assert not select.select([watched.watcher], [], [], 0.15)[0]
-    lock.unlink()
-    assert watched.message() == dict.fromkeys(map(str, paths), "code")
-    watched.watcher.close()
+        assert watched.is_silent(0.15)
+    (folder / ".git/index.lock").unlink()
+    assert watched.message() == code("views.py", "deep/new.py")
 
 
 # Folders
@@ -345,105 +340,72 @@ def test_a_checkout_is_told_when_git_is_done(folder: Path) -> None:
 
 def test_a_folder_that_is_moved_in_and_out(folder: Path, watched: Watched) -> None:
     outside = folder.parent / "outside"
-    (outside / "inner").mkdir(parents=True)
-    (outside / "inner/x.py").write_text("x")
+    write(outside, {"inner/x.py": "x"})
     os.rename(outside, folder / "came")
-    path = folder / "came/inner/x.py"
-    assert watched.message() == {str(path): "code"}
-    path.write_text("again")
-    assert watched.message() == {str(path): "code"}
+    assert watched.message() == code("came/inner/x.py")
+    (folder / "came/inner/x.py").write_text("again")
+    assert watched.message() == code("came/inner/x.py")
     os.rename(folder / "came", folder / "moved")
-    assert watched.message() == {str(path): "code", str(folder / "moved/inner/x.py"): "code"}
+    assert watched.message() == code("came/inner/x.py", "moved/inner/x.py")
     os.rename(folder / "moved", outside)
-    assert watched.message() == {str(folder / "moved/inner/x.py"): "code"}
+    assert watched.message() == code("moved/inner/x.py")
     (outside / "inner/x.py").write_text("elsewhere")
     assert watched.settle() == {}
 
 
 def test_a_project_that_is_taken_away_and_comes_back(folder: Path, watched: Watched) -> None:
-    away = folder.parent / "away"
-    os.rename(folder, away)
-    assert set(watched.message()) == {
-        str(folder / "app.py"),
-        str(folder / "package/views.py"),
-    }
-    (folder / "package").mkdir(parents=True)
-    (folder / "package/views.py").write_text("new")
-    assert watched.message() == {str(folder / "package/views.py"): "code"}
+    os.rename(folder, folder.parent / "away")
+    assert watched.message().keys() == {"app.py", "package/views.py"}
+    write(folder, {"package/views.py": "new"})
+    assert watched.message() == code("package/views.py")
     (folder / "package/views.py").write_text("newer")
-    assert watched.settle() == {str(folder / "package/views.py"): "code"}
+    assert watched.settle() == code("package/views.py")
 
 
-def test_a_folder_above_that_is_exchanged(folder: Path) -> None:
+def lead(link: Path, target: str) -> None:
+    """Make a link, or have one lead elsewhere at once."""
+    new = link.with_name("new~")
+    new.symlink_to(target)
+    new.replace(link)
+
+
+def test_a_folder_above_that_is_exchanged(folder: Path, watch: Watch) -> None:
     """Nothing happens to the folder that is watched, and yet it is another one."""
+    write(folder.parent, {"v1/app.py": "version 1", "v2/app.py": "version 2"})
     release = folder.parent / "release"
-    for number in (1, 2):
-        (folder.parent / f"v{number}").mkdir()
-        (folder.parent / f"v{number}/app.py").write_text(f"version {number}")
-    release.symlink_to("v1")
-    watched = Watched(WatchedProject([(str(release), CODE)]), release)
-    (folder.parent / "next").symlink_to("v2")
-    os.replace(folder.parent / "next", release)
-    assert watched.message()[str(release / "app.py")] == "code"
+    lead(release, "v1")
+    watched = watch(at=release)
+    lead(release, "v2")
+    assert watched.message()["app.py"] == "code"
     (folder.parent / "v2/app.py").write_text("again")
-    assert watched.settle() == {str(release / "app.py"): "code"}
-    watched.watcher.close()
+    assert watched.settle() == code("app.py")
 
 
-def test_a_file_that_is_a_link(folder: Path) -> None:
-    real = folder.parent / "real"
-    real.mkdir()
-    (real / "settings.py").write_text("first")
-    (real / "other.py").write_text("first")
-    (folder / "settings.py").symlink_to(real / "settings.py")
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    (real / "other.py").write_text("not ours")
-    replace(real / "settings.py", "again")
-    assert watched.settle() == {str(folder / "settings.py"): "code"}
-    watched.watcher.close()
-
-
-@pytest.mark.parametrize("polls", [False, True])
-def test_links_that_lead_elsewhere_now(
-    polls: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@BOTH
+def test_links_that_lead_elsewhere_now(folder: Path, watch: Watch, polls: None) -> None:
     """To files, folders and other links; each target is followed, the new one as well."""
-    if polls:
-        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
-        monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
     outside = folder.parent / "outside"
-    for number in "12":
-        (outside / number).mkdir(parents=True)
-        for name in ("settings.yml", "views.py"):
-            (outside / number / name).write_text("first")
-            os.utime(outside / number / name, (1, 1))
-
-    def lead(link: Path, target: str) -> None:
-        new = link.with_name("new~")
-        new.symlink_to(target)
-        new.replace(link)
-
+    for number, name in itertools.product("12", ("settings.yml", "views.py")):
+        write_old(outside / number / name)
     lead(outside / "current", "1")
     lead(outside / "settings", "current/settings.yml")
     lead(folder / "one.yml", "../outside/1/settings.yml")
     lead(folder / "chain.yml", "../outside/settings")
     lead(folder / "shop", "../outside/current")
     lead(folder / "later.yml", str(outside / "later/settings.yml"))
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
+    watched = watch()
 
     def told() -> set[str]:
         """All names that are told until everything that has happened is."""
-        return {os.path.relpath(path, folder) for path in watched.settle()}
+        return {*watched.settle()}
 
-    files = [outside / "1/settings.yml", outside / "1/views.py"]
     names = {"one.yml", "chain.yml", "shop/settings.yml", "shop/views.py"}
-    for _ in range(2):
-        for file in files:
-            file.write_text(f"{file.read_text()}, saved")
+    for text in ("saved", "saved again"):
+        write(outside, {"1/settings.yml": text, "1/views.py": text})
         assert told() == names
     lead(folder / "one.yml", "../outside/2/settings.yml")
     assert told() == {"one.yml"}
-    replace(outside / "2/settings.yml", "again")
+    save(outside / "2/settings.yml", "again")
     assert told() == {"one.yml"}
     lead(outside / "current", "2")
     assert told() == names - {"one.yml"}
@@ -455,152 +417,126 @@ def test_links_that_lead_elsewhere_now(
     # Over one link of three.
     lead(outside / "settings", "1/settings.yml")
     assert told() == {"chain.yml"}
-    replace(outside / "1/settings.yml", "here again")
+    (outside / "1/views.py").write_text("beside it")
+    save(outside / "1/settings.yml", "here again")
     assert told() == {"chain.yml"}
     # What it leads to is there at last.
-    (outside / "later").mkdir()
-    (outside / "later/settings.yml").write_text("late")
-    assert watched.message() == {str(folder / "later.yml"): "code"}
-    watched.watcher.close()
-    assert watched.notices == []
+    write(outside, {"later/settings.yml": "late"})
+    assert watched.message() == code("later.yml")
 
 
 @pytest.mark.parametrize("command", ["mv {new} {old}", "cp {new} {old}", "cp -p {new} {old}"])
-def test_an_archive_of_modules_is_replaced(command: str, folder: Path) -> None:
-    old, new = folder.parent / "lib/shop.zip", folder.parent / "new.zip"
-    egg = folder.parent / "lib/site-packages/shop.egg"
-    egg.parent.mkdir(parents=True)
-    for path in (old, egg):
-        path.write_text("first")
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    watched.watcher.watch_also([str(old / "shop/web"), str(egg)])
+def test_an_archive_of_modules_is_replaced(command: str, folder: Path, watch: Watch) -> None:
+    archives = {"../lib/shop.zip": "code", "../lib/site-packages/shop.egg": "outside"}
+    write(folder, dict.fromkeys(archives, "first"))
+    watched = watch()
+    watched.watcher.watch_also([f"{folder.parent}/lib/shop.zip/shop/web"])
+    watched.watcher.watch_also([f"{folder.parent}/lib/site-packages/shop.egg"])
     watched.settle()
-    for path, kind in ((old, "code"), (egg, "outside")):
-        new.write_text("other")
-        words = command.format(old=path, new=new)
-        subprocess.run(["sh", "-c", words], check=True, timeout=HANG)
-        assert watched.message() == {str(path): kind}
-    watched.watcher.close()
+    for name, kind in archives.items():
+        (folder.parent / "new.zip").write_text("other")
+        shell(command, folder.parent / "new.zip", folder / name)
+        assert watched.message() == {name: kind}
 
 
-def test_a_configuration_file_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    etc = folder.parent / "etc"
-    etc.mkdir()
-    (etc / "site.ini").write_text("first")
+def test_a_configuration_file_elsewhere(
+    folder: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder.parent, {"etc/site.ini": "first"})
     monkeypatch.chdir(folder)
-    watched = Watched(WatchedProject.of([Settings()], str(etc / "site.ini")), folder)
-    (etc / "other.ini").write_text("nothing")
-    replace(etc / "site.ini", "again")
-    assert watched.settle() == {str(etc / "site.ini"): "configuration"}
-    shutil.rmtree(etc)
-    assert watched.message() == {str(etc / "site.ini"): "configuration"}
-    etc.mkdir()
-    (etc / "site.ini").write_text("back")
-    assert watched.message() == {str(etc / "site.ini"): "configuration"}
-    watched.watcher.close()
+    watched = watch(of=WatchedProject.of([Settings()], str(folder.parent / "etc/site.ini")))
+    told = {"../etc/site.ini": "configuration"}
+    write(folder.parent, {"etc/other.ini": "nothing"})
+    save(folder.parent / "etc/site.ini", "again")
+    assert watched.settle() == told
+    shutil.rmtree(folder.parent / "etc")
+    assert watched.message() == told
+    write(folder.parent, {"etc/site.ini": "back"})
+    assert watched.message() == told
 
 
-def test_static_files_are_assets(folder: Path) -> None:
-    project = WatchedProject([(str(folder), CODE), (str(folder / "public"), FILES)])
+def test_static_files_are_assets(folder: Path, watch: Watch) -> None:
     (folder / "public").mkdir()
-    watched = Watched(project, folder)
-    (folder / "public/index.html").write_text("new")
-    (folder / "site.css").write_text("new")
-    assert watched.settle() == {
-        str(folder / "public/index.html"): "asset",
-        str(folder / "site.css"): "asset",
-    }
-    watched.watcher.close()
+    watched = watch((str(folder), CODE), (str(folder / "public"), FILES))
+    write(folder, {"public/index.html": "new", "site.css": "new"})
+    assert watched.settle() == {"public/index.html": "asset", "site.css": "asset"}
 
 
 # Modules that are loaded from elsewhere
 
 
-def test_an_editable_install(folder: Path, watched: Watched) -> None:
-    package = folder.parent / "src/package"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("first")
-    os.utime(package / "__init__.py", (1, 1))
-    watched.watcher.watch_also([str(package), str(folder.parent / "not there")])
-    wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched")
-    (package / "data.txt").write_text("nothing")
-    replace(package / "__init__.py", "again")
-    assert watched.settle() == {str(package / "__init__.py"): "code"}
-
-
-def test_folders_are_watched_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_editable_install(folder: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is watched at once, and what was saved while it was loaded is told."""
     monkeypatch.setattr(watcher_process, "ROOT_CHECK", 10 * HANG)
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    (folder.parent / "src").mkdir()
-    watched.watcher.watch_also([str(folder.parent / "src")])
-    wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched")
-    watched.watcher.close()
+    watched = watch()
+    package = folder.parent / "src/package"
+    write_old(package / "__init__.py")
+    write(package, {"new.py": "a moment ago"})
+    watched.watcher.watch_also([str(package), str(folder.parent / "not there")])
+    assert watched.message() == code("../src/package/new.py")
+    watched.wait_watches(4)
+    (package / "data.txt").write_text("nothing")
+    save(package / "__init__.py", "again")
+    assert watched.settle() == code("../src/package/__init__.py")
+
+
+#: A file of a package that is installed.
+INSTALLED = "../lib/site-packages/package/__init__.py"
 
 
 @pytest.fixture
 def installed(folder: Path) -> Path:
-    """The folder of an installed package."""
-    path = folder.parent / "lib/site-packages/package"
-    path.mkdir(parents=True)
-    (path / "__init__.py").write_text("first")
-    os.utime(path / "__init__.py", (1, 1))
-    return path
+    write_old(folder / INSTALLED)
+    return folder.parent / "lib/site-packages/package"
 
 
 def watch_installed(watched: Watched, installed: Path, folders: int = 4) -> None:
     """Have the package watched beside the three folders of the project, and others."""
     watched.watcher.watch_also([str(installed)])
-    wait_for(lambda: watches(watched.watcher.pid) == folders, f"{folders} folders are watched")
+    watched.wait_watches(folders)
     assert watched.settle() == {}
 
 
 def test_what_is_installed_is_told_when_pip_is_done(
-    folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No pause of this test is long enough to be taken for the end of pip.
     monkeypatch.setattr(watcher_process, "INSTALL_QUIET", 2 * HANG)
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
+    watched = watch()
     watch_installed(watched, installed)
     shutil.rmtree(installed)
     # A save of the user's own does not wait for that.
     assert watched.settle() == {}
-    installed.mkdir()
-    (installed / "__init__.py").write_text("second")
+    write(installed, {"__init__.py": "second"})
     assert watched.settle() == {}
-    watched.watcher.close()
 
 
 def test_an_installed_package_that_is_removed_and_installed_again(
     watched: Watched, installed: Path
 ) -> None:
-    told = {str(installed / "__init__.py"): "outside"}
     watch_installed(watched, installed)
     shutil.rmtree(installed)
-    assert watched.message() == told
-    installed.mkdir()
+    assert watched.message() == {INSTALLED: "outside"}
     # Some installers keep the time that a file had where it was packed.
-    (installed / "__init__.py").write_text("second")
-    os.utime(installed / "__init__.py", (1, 1))
-    assert watched.message() == told
-    wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched again")
-    (installed / "more.py").write_text("third")
+    write_old(installed / "__init__.py")
+    assert watched.message() == {INSTALLED: "outside"}
+    watched.wait_watches(4)
+    write(installed, {"more.py": "third"})
     found: dict[str, str] = {}
-    while str(installed / "more.py") not in found:
+    while not (more := {name for name in found if name.endswith("more.py")}):
         found |= watched.message()
-    assert found.keys() - told == {str(installed / "more.py")}
+    assert found.keys() - {INSTALLED} == more
 
 
 def test_modules_of_a_zip_file_do_not_keep_others_from_being_watched(
     watched: Watched, installed: Path
 ) -> None:
-    archive = installed.parent / "archive.zip"
-    archive.write_bytes(b"PK")
-    os.utime(archive, (1, 1))
-    watched.watcher.watch_also([str(archive)])
+    write_old(installed.parent / "archive.zip")
+    watched.watcher.watch_also([str(installed.parent / "archive.zip")])
     # That of the archive, too.
     watch_installed(watched, installed, 5)
-    replace(installed / "__init__.py", "second")
-    assert watched.message() == {str(installed / "__init__.py"): "outside"}
+    save(installed / "__init__.py", "second")
+    assert watched.message() == {INSTALLED: "outside"}
 
 
 def test_setting_watches_costs_what_it_takes_of_the_processor(
@@ -616,58 +552,38 @@ def test_setting_watches_costs_what_it_takes_of_the_processor(
         assert watching._watch_again_at <= next(clock)
 
 
-def test_a_module_that_was_saved_while_it_was_loaded(folder: Path, watched: Watched) -> None:
-    package = folder.parent / "src/package"
-    package.mkdir(parents=True)
-    (package / "old.py").write_text("first")
-    (package / "new.py").write_text("a moment ago")
-    os.utime(package / "old.py", (1, 1))
-    watched.watcher.watch_also([str(package)])
-    assert watched.message() == {str(package / "new.py"): "code"}
-
-
-def test_only_what_matters_uses_up_watches(folder: Path) -> None:
-    for name in ("node_modules/a/b", ".git/objects", "__pycache__", "env/lib"):
-        (folder / name).mkdir(parents=True)
-    (folder / "env/pyvenv.cfg").write_text("")
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    assert watches(watched.watcher.pid) == 3
-    watched.watcher.close()
+def test_only_what_matters_uses_up_watches(folder: Path, watch: Watch) -> None:
+    folders = ("node_modules/a/b", ".git/objects", "__pycache__", "env/lib")
+    write(folder, {"env/pyvenv.cfg": "", **{f"{name}/x": "" for name in folders}})
+    assert watches(watch().watcher.pid) == 3
 
 
 # Where the system does not tell
 
 
-def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
-    monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
+def test_polling(folder: Path, watch: Watch, polls: None) -> None:
+    watched = watch()
     assert watches(watched.watcher.pid) == 0
 
-    def write(path: Path, text: str) -> None:
-        """Not seen before it is whole, which would be another change."""
+    def told(name: str, text: str) -> bool:
+        # Not seen before it is whole, which would be another change.
         with stopped(watched.watcher.pid):
-            path.write_text(text)
+            write(folder, {name: text})
+        return watched.message() == code(name)
 
     # All of it within the same second, which notify's own polling would take for one.
     for text in ("one", "two", "ten"):
-        write(folder / "app.py", text)
-        assert watched.message() == {str(folder / "app.py"): "code"}
-    (folder / "fresh/deep").mkdir(parents=True)
-    write(folder / "fresh/deep/x.py", "x")
-    assert watched.message() == {str(folder / "fresh/deep/x.py"): "code"}
-    write(folder / "fresh/deep/x.py", "xx")
-    assert watched.message() == {str(folder / "fresh/deep/x.py"): "code"}
+        assert told("app.py", text)
+    for text in ("x", "xx"):
+        assert told("fresh/deep/x.py", text)
     shutil.rmtree(folder / "fresh")
-    assert watched.message() == {str(folder / "fresh/deep/x.py"): "code"}
+    assert watched.message() == code("fresh/deep/x.py")
     os.chmod(folder / "app.py", 0o600)
     assert watched.settle() == {}
-    paths = [folder / f"package/{number}.py" for number in range(1000)]
+    names = [f"package/{number}.py" for number in range(1000)]
     with stopped(watched.watcher.pid):
-        for path in paths:
-            path.write_text("x")
-    assert watched.message() == dict.fromkeys(map(str, paths), "code")
-    watched.watcher.close()
+        write(folder, dict.fromkeys(names, "x"))
+    assert watched.message() == code(*names)
 
 
 #: Watches a folder in a user namespace whose limits of inotify are lowered, and says what it hears.
@@ -676,12 +592,11 @@ import os, select, sys
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.targets.target import CODE
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
-limit, value, folder, also = sys.argv[1:]
+limit, value, folder, *also = sys.argv[1:]
 with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
     file.write(value)
 watcher = Watcher(WatchedProject([(folder, CODE)]))
-if also:
-    watcher.watch_also([also])
+watcher.watch_also(also)
 while True:
     select.select([watcher, sys.stdin], [], [])
     for pair in watcher.receive():
@@ -697,18 +612,18 @@ while True:
     [("watches", "2", ""), ("instances", "0", ""), ("watches", "3", "also")],
 )
 def test_a_full_limit_of_inotify(folder: Path, limit: str, value: str, also: str) -> None:
-    done = subprocess.run(
-        ["unshare", "-Ur", "true"], capture_output=True, check=False, timeout=HANG
-    )
+    done = run("unshare", "-Ur", "true")
     if done.returncode != 0:
-        pytest.skip("no user namespaces here: " + done.stderr.decode())
+        pytest.skip("no user namespaces here: " + done.stderr)
+    watched = [folder / "app.py"]
     if also:
-        (folder.parent / also).mkdir()
-        (folder.parent / also / "x.py").write_text("x")
-        os.utime(folder.parent / also / "x.py", (1, 1))
-    outside = str(folder.parent / also) if also else ""
+        watched.append(folder.parent / also / "x.py")
+        write_old(watched[1])
     process = subprocess.Popen(
-        ["unshare", "-Ur", sys.executable, "-c", LIMITED, limit, value, str(folder), outside],
+        [
+            *("unshare", "-Ur", sys.executable, "-c", LIMITED, limit, value, str(folder)),
+            *(str(path.parent) for path in watched[1:]),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -723,11 +638,9 @@ def test_a_full_limit_of_inotify(folder: Path, limit: str, value: str, also: str
         assert f"fs.inotify.max_user_{limit} ({value}) is used up" in line
         assert f"sudo sysctl fs.inotify.max_user_{limit}=" in line
         # Both of them are noticed all the same.
-        (folder / "app.py").write_text("again")
-        assert f"code {folder}/app.py\n" in iter(process.stdout.readline, "")
-        if also:
-            (folder.parent / also / "x.py").write_text("xx")
-            assert f"code {folder.parent}/also/x.py\n" in iter(process.stdout.readline, "")
+        for path in watched:
+            path.write_text("again")
+            assert f"code {path}\n" in iter(process.stdout.readline, "")
         process.communicate("", HANG)
         assert process.returncode == 0
     finally:
@@ -747,34 +660,31 @@ MOUNTINFO = """\
 """
 
 
-def test_file_systems_that_others_write_to() -> None:
+def test_file_systems_that_others_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = Mounts(MOUNTINFO)
-    assert mounts.remote("/home/my net/project") == "nfs4"
-    assert mounts.remote("/mnt/c/project/deep") == "9p"
-    assert mounts.remote("/ssh") == "fuse.sshfs"
-    for local in ("/home/other", "/mnt/c/local/x", "/layers/x", "/twice/x", "/", "/mnt"):
-        assert mounts.remote(local) == ""
+    remote = {"/home/my net/project": "nfs4", "/mnt/c/project/deep": "9p", "/ssh": "fuse.sshfs"}
+    local = ("/home/other", "/mnt/c/local/x", "/layers/x", "/twice/x", "/", "/mnt")
+    for path, kind in {**remote, **dict.fromkeys(local, "")}.items():
+        assert mounts.remote(path) == kind
     assert mounts.all_remote(["/mnt/c/x", "/home/x"]) == {"/mnt/c/x": "9p"}
-
-
-def test_file_systems_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Those of this process.
     monkeypatch.setattr(filesystems, "REMOTE", {"proc"})
     assert Mounts.now().all_remote(["/proc/self", "/dev"]) == {"/proc/self": "proc"}
 
 
-def test_remote_files_are_looked_at_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "far").mkdir()
-    (folder / "far/x.py").write_text("first")
+def test_remote_files_are_looked_at_too(
+    folder: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, {"far/x.py": "first"})
     table = f"1 0 0:1 / {folder}/far rw - nfs4 server:/ rw\n"
     # The kernel says what is mounted where; this is what it would say.
     monkeypatch.setattr(Mounts, "now", lambda: Mounts(table))
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
+    watched = watch()
     assert f"{folder}/far is on nfs4" in watched.notice()
     # Both are told, and once: what this machine writes to it the system tells of.
     (folder / "far/x.py").write_text("again")
-    assert watched.message() == {str(folder / "far/x.py"): "code"}
+    assert watched.message() == code("far/x.py")
     assert watched.settle() == {}
-    watched.watcher.close()
 
 
 def test_what_the_environment_says_of_polling() -> None:
@@ -787,11 +697,9 @@ def test_what_the_environment_says_of_polling() -> None:
     assert delay({"WATCHFILES_POLL_DELAY_MS": "often"}) == delay({}) == 0
 
 
-def test_too_many_folders_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_folders_are_said(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poorhttp.plugins.dev.reload.watch.project.FOLDERS", 2)
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-    assert "too many folders" in watched.notice()
-    watched.watcher.close()
+    assert "too many folders" in watch().notice()
 
 
 # The process
@@ -803,66 +711,59 @@ def test_it_leaves_nothing_behind(folder: Path) -> None:
     pid = watcher.pid
     watcher.close()
     assert not psutil.pid_exists(pid)
-    assert watcher.fileno() == -1
-    assert watcher.receive() == []
+    assert (watcher.fileno(), watcher.receive()) == (-1, [])
     assert descriptors(os.getpid()) == before
     watcher.close()
     watcher.watch_also([str(folder)])
 
 
-def test_ctrl_c_is_for_the_main_process(folder: Path, watched: Watched) -> None:
+def test_ctrl_c_is_for_the_main_process(watched: Watched) -> None:
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1):
         os.kill(watched.watcher.pid, number)
     assert watched.settle() == {}
 
 
-def test_it_has_nothing_open_that_is_not_its_own(folder: Path) -> None:
+def test_it_has_nothing_open_that_is_not_its_own(watch: Watch) -> None:
     """A port would be in use as long as it lives."""
     with socket.create_server(("127.0.0.1", 0)):
-        watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
-        assert sum(name.startswith("socket:") for name in opened(watched.watcher.pid)) == 1
-        watched.watcher.close()
+        names = opened(watch().watcher.pid)
+        assert sum(name.startswith("socket:") for name in names) == 1
+
+
+def kill(watched: Watched) -> int:
+    """Kill the process; its number, which has not been heard of yet."""
+    pid = watched.watcher.pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return pid
 
 
 def test_another_one_takes_over(folder: Path, watched: Watched) -> None:
-    pid = watched.watcher.pid
-    package = folder.parent / "src"
-    package.mkdir()
-    watched.watcher.watch_also([str(package)])
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    (folder.parent / "src").mkdir()
+    watched.watcher.watch_also([str(folder.parent / "src")])
+    pid = kill(watched)
     (folder / "app.py").write_text("while nobody watched")
-    assert not watched.watcher.reap(pid + 1)
-    assert watched.watcher.reap(pid)
-    assert not watched.watcher.reap(pid)
+    assert [watched.watcher.reap(each) for each in (pid + 1, pid, pid)] == [False, True, False]
     assert watched.watcher.pid not in (0, pid)
-    assert watched.message()[str(folder / "app.py")] == "code"
-    wait_for(lambda: watches(watched.watcher.pid) == 4, "it watches what the other one did")
+    assert watched.message()["app.py"] == "code"
+    watched.wait_watches(4)
     (folder / "app.py").write_text("again")
-    assert str(folder / "app.py") in watched.settle()
+    assert "app.py" in watched.settle()
 
 
 def test_what_it_had_told_before_it_ended_is_heard(folder: Path, watched: Watched) -> None:
     (folder / "app.py").write_text("again")
-    assert select.select([watched.watcher], [], [], HANG)[0]
-    pid = watched.watcher.pid
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    watched.watcher.reap(pid)
+    assert not watched.is_silent(HANG)
+    watched.watcher.reap(kill(watched))
     assert ("code", str(folder / "app.py")) in watched.watcher.receive()
 
 
-def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
-    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
+def test_one_that_ends_again_and_again_is_given_up(watched: Watched) -> None:
     for _ in range(3):
-        pid = watched.watcher.pid
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        assert watched.watcher.reap(pid)
+        assert watched.watcher.reap(kill(watched))
     assert watched.watcher.pid == 0
     assert "restart the server" in watched.notice()
-    assert watched.watcher.receive() == []
-    assert watched.watcher.fileno() == -1
+    assert (watched.watcher.receive(), watched.watcher.fileno()) == ([], -1)
 
 
 def test_it_ends_with_the_main_process() -> None:
@@ -875,34 +776,28 @@ def test_it_ends_with_the_main_process() -> None:
         print(watcher.pid, flush=True)
         time.sleep(600)
     """)
-    main = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment()
-    )
-    assert main.stdout
-    pid = int(main.stdout.readline())
-    wait_for(lambda: watches(pid), "it watches")
-    main.kill()
-    main.wait(HANG)
-    main.stdout.close()
-    wait_for(lambda: not lives(pid), "the end of the watcher")
+    with Program(sys.executable, "-c", program) as main:
+        wait_for(lambda: main.output().endswith("\n"), "its process")
+        pid = int(main.output())
+        wait_for(lambda: watches(pid), "it watches")
+        main.process.kill()
+        wait_for(lambda: not lives(pid), "the end of the watcher")
 
 
-def test_it_is_light() -> None:
-    """The main process imports all that it needs: what two of them have is shared."""
+def test_the_main_process_is_light() -> None:
+    """With the watcher, which it has imported for all, the terminal and the profiles."""
     program = (
         "import sys\n"
         "import poorhttp.supervisor.supervisor\n"
+        "before = set(sys.modules)\n"
+        "from poorhttp.plugins.dev import terminal\n"
+        "added = {name for name in set(sys.modules) - before if name[:9] != 'poorhttp.'}\n"
+        "from poorhttp.plugins.dev import profiler\n"
         "from poorhttp.plugins.dev.reload.watch.watcher import Watcher\n"
         "heavy = {'re', 'typing', 'json', 'logging', 'asyncio', 'pathlib', 'watchfiles'}\n"
+        "heavy |= {'pyinstrument', 'tempfile', 'shutil'}\n"
         "process = 'poorhttp.plugins.dev.reload.watch.watcher_process'\n"
-        "print(process in sys.modules, *heavy & set(sys.modules))\n"
+        "print(process in sys.modules, *added, *heavy & set(sys.modules))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment({"PYTHONPATH": str(ROOT)}),
-        timeout=HANG,
-    )
-    assert done.stdout == "True\n"
+    done = run(sys.executable, "-S", "-c", program)
+    assert (done.stdout, done.stderr) == ("True\n", "")

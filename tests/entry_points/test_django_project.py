@@ -58,6 +58,19 @@ FILES = {
     "collected/goods/style.css": "p { color: blue }\n",
     "other/file.txt": "of another folder\n",
 }
+#: What Django makes of settings, or adds to them.
+PLAIN = "DEBUG, STATIC_URL = False, '/files/'\n"
+#: Instead of Django, which takes its time: settings that are those of the project, and a page.
+STAND_IN = {
+    "django/__init__.py": "",
+    "django/conf.py": "import site2.settings as settings\n",
+    "site2/wsgi.py": """
+from django.conf import settings
+def application(environ, start_response):
+    start_response("404 Not Found", [])
+    return []
+""",
+}
 SERVE = (*command("serve"), "--django")
 FOUND = (
     "found a Django project (manage.py, settings site2.settings): serving site2.wsgi:application"
@@ -95,6 +108,7 @@ def test_a_project(project: Path) -> None:
 
 def test_static_files(project: Path) -> None:
     """They are the core's, which answers ranges; settings are imported with the environment."""
+    write(project, STAND_IN | {"site2/settings.py": f"{SETTINGS}{PLAIN}"})
     env = {"POORHTTP_DJANGO": "on", "COLLECTED": "other", "POORHTTP_MODE": "forking"}
     with Started(*SERVE[:-1], "--static", "/more=goods", cwd=project, env=env) as server:
         assert f"poorhttp: serves {project}/other at /files/ (STATIC_ROOT, STATIC_URL)\n" in (
@@ -120,24 +134,13 @@ def test_who_serves_the_files(
     project: Path, settings: str, words: tuple[str, ...], answer: int
 ) -> None:
     white = "def WhiteNoiseMiddleware(get): return get\n"
-    write(project, {"site2/settings.py": f"{SETTINGS}{settings}\n"})
+    write(project, STAND_IN | {"site2/settings.py": f"{SETTINGS}{PLAIN}{settings}\n"})
     write(project, {"whitenoise/__init__.py": "", "whitenoise/middleware.py": white})
     with Started(*SERVE, *words, cwd=project) as server:
         assert style(server)[0] == answer
         assert ("STATIC_ROOT" in server.log()) == (answer == 200 or bool(words))
 
 
-#: Instead of Django, which takes its time: settings that are those of the project, and a page.
-STAND_IN = {
-    "django/__init__.py": "",
-    "django/conf.py": "import site2.settings as settings\n",
-    "site2/wsgi.py": """
-from django.conf import settings
-def application(environ, start_response):
-    start_response("404 Not Found", [])
-    return []
-""",
-}
 #: Settings that write to the pipe of the process that imports them, when they are first imported.
 HOSTILE = """
 import marshal, time
@@ -175,7 +178,7 @@ if not os.path.exists("imported"):
 )
 def test_settings_that_attack(project: Path, attack: str, problem: str) -> None:
     """The main process parses JSON, and neither waits nor breaks."""
-    settings = f'{SETTINGS}STATIC_URL, DEBUG = "/files/", False\n{HOSTILE}    {attack}\n'
+    settings = f"{SETTINGS}{PLAIN}{HOSTILE}    {attack}\n"
     write(project, STAND_IN | {"site2/settings.py": settings})
     collected = "poorhttp.plugins.discovery.django.collected"
     launcher = patched(collected, TIMEOUT=1.0) if "within" in problem else ()

@@ -134,7 +134,9 @@ def test_pserve(project: Path, env: dict[str, str], mode: str) -> None:
     "lines",
     [
         ("listen = 127.0.0.1:0 [::1]:0", "type = single"),
-        ("bind =", "  127.0.0.1:0", "  [::1]:0", "mode = single"),
+        pytest.param(
+            ("bind =", "  127.0.0.1:0", "  [::1]:0", "mode = single"), marks=pytest.mark.full
+        ),
     ],
 )
 def test_two_addresses(project: Path, env: dict[str, str], lines: tuple[str, ...]) -> None:

@@ -32,7 +32,6 @@ def lives(server: Server) -> None:
 
 
 def workers(server: Server) -> set[int]:
-    """The processes that may answer."""
     return set(children(server.process.pid))
 
 
@@ -131,22 +130,20 @@ def test_input_without_a_body_keeps_nothing(serve: Serve) -> None:
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize(
-    "target", ["/fork?exit", "/fork?raise", "/fork?return", "/fork_between"], ids=lambda path: path
-)
-def test_fork_in_a_handler(mode: str, target: str) -> None:
+def test_fork_in_a_handler(mode: str) -> None:
     """The child's way back ends it, without a word to the client."""
     with Server(ROBUST, mode, tracebacks=True) as server:
         serving = workers(server)
-        connection = server.connect()
-        answer = connection.request("GET", target)
-        assert answer.status == 200
-        assert int(answer.body.removeprefix(b"before ")) in serving
-        # Whatever came of the child would stand before this.
-        answer = connection.request("GET", "/pid", "Connection: close")
-        assert int(answer.body) in serving
-        assert connection.at_end()
-        assert {int(server.get("/pid").body) for _ in range(10)} <= serving
+        for target in ("/fork?exit", "/fork?raise", "/fork?return", "/fork_between"):
+            connection = server.connect()
+            answer = connection.request("GET", target)
+            assert answer.status == 200
+            assert int(answer.body.removeprefix(b"before ")) in serving
+            # Whatever came of the child would stand before this.
+            answer = connection.request("GET", "/pid", "Connection: close")
+            assert int(answer.body) in serving
+            assert connection.at_end()
+            assert {int(server.get("/pid").body) for _ in range(10)} <= serving
         group = server.process.pid
         server.stop()
         with pytest.raises(ProcessLookupError):
@@ -156,21 +153,19 @@ def test_fork_in_a_handler(mode: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("how", "code"), [("exit", 0), ("number", 7), ("nothing", 0), ("text", 1), ("raise", 1)]
 )
-def test_a_child_ends_with_the_code_of_its_exit(mode: str, how: str, code: int) -> None:
-    with Server(ROBUST, mode, tracebacks=True) as server:
-        assert server.get(f"/fork?{how}").get("X-Child") == str(code)
+def test_a_child_ends_with_the_code_of_its_exit(serve: Serve, how: str, code: int) -> None:
+    assert serve(ROBUST, tracebacks=True).get(f"/fork?{how}").get("X-Child") == str(code)
 
 
 @pytest.mark.each_mode
-def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
-    with Server(ROBUST, mode) as server:
-        connection = server.connect()
-        child = int(connection.request("GET", "/child").body)
-        try:
-            assert connection.request("GET", "/pid", "Connection: close").status == 200
-            assert connection.at_end()
-        finally:
-            os.kill(child, signal.SIGKILL)
+def test_connection_ends_although_a_child_lives_on(serve: Serve) -> None:
+    connection = serve(ROBUST, tracebacks=True).connect()
+    child = int(connection.request("GET", "/child").body)
+    try:
+        assert connection.request("GET", "/pid", "Connection: close").status == 200
+        assert connection.at_end()
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 # Logs

@@ -15,10 +15,11 @@ import pytest
 
 from tests.apps.faulty import FAILURES, RETURNED
 from tests.conftest import Serve
+from tests.support.each_value import DIFFERENT
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.process import children
-from tests.testkit.server import MODES, ROOT, Server, patched, wait_for
+from tests.testkit.server import ROOT, Server, patched, wait_for
 
 FAULTY = str(ROOT / "tests/apps/faulty.py")
 
@@ -57,9 +58,22 @@ SAID = {
 }
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("how", FAILURES)
-@pytest.mark.parametrize("where", ["called", "started", "iter", "first"])
+def failing(*places: str) -> pytest.MarkDecorator:
+    """Every failure at every place; in other modes each at one of them."""
+    rows = [
+        pytest.param(
+            *(mode, place, how),
+            marks=pytest.mark.full if mode != "threading" and (here + at) % len(places) else (),
+        )
+        for mode in DIFFERENT
+        for here, place in enumerate(places)
+        for at, how in enumerate(FAILURES)
+    ]
+    names = ("mode", "where", "how")
+    return pytest.mark.parametrize(names, rows, indirect=["mode"], scope="session")
+
+
+@failing("called", "started", "iter", "first")
 def test_failure_before_content(server: Server, where: str, how: str) -> None:
     target, before = f"/failing/{where}?{how}", len(server.log())
     with server.connect() as connection:
@@ -69,9 +83,7 @@ def test_failure_before_content(server: Server, where: str, how: str) -> None:
     assert server.get("/pid").status == 200
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("how", FAILURES)
-@pytest.mark.parametrize("where", ["between", "after"])
+@failing("between", "after")
 def test_failure_behind_content(server: Server, where: str, how: str) -> None:
     target, before = f"/failing/{where}?{how}", len(server.log())
     with server.connect() as connection:
@@ -140,7 +152,6 @@ def test_nothing_is_left_out() -> None:
     assert {f"/returned/{what}" for what in RETURNED} <= set(NO_ANSWER)
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("path", NO_ANSWER)
 def test_no_answer(server: Server, path: str) -> None:
     target, before = f"{path}?{next(tokens)}", len(server.log())
@@ -268,7 +279,6 @@ HOW = {
 
 
 def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
-    """A connection to each worker."""
     found: dict[int, Connection] = {}
     wait_for(lambda: len(found) == server.workers or found_another(server, found), "every worker")
     return list(found.items())
@@ -283,7 +293,7 @@ def found_another(server: Server, found: dict[int, Connection]) -> bool:
 
 @pytest.mark.parametrize(
     ("mode", "how"),
-    [(mode, how) for mode, how in product(MODES, HOW) if mode == "forking" or how == "abort"],
+    [(mode, how) for mode, how in product(DIFFERENT, HOW) if mode == "forking" or how == "abort"],
 )
 def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
     """Its client sees it, others do not; it is replaced, and the log says which request it was."""
@@ -314,7 +324,6 @@ def test_worker_dies_later(mode: str, path: str) -> None:
 
 
 def workers(server: Server) -> set[int]:
-    """The workers that there are just now."""
     return set(children(server.process.pid))
 
 
@@ -324,18 +333,6 @@ def mourned(server: Server, pid: int) -> str:
     found = re.search(rf"worker {pid} was killed .*", server.log())
     assert found
     return found[0]
-
-
-def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
-    with Server(FAULTY, mode, "--workers", "2") as server:
-        for pid in workers(server):
-            os.kill(pid, signal.SIGKILL)
-            # The second one waits: both were killed as soon as they had begun.
-            assert re.fullmatch(
-                f"worker {pid} was killed by SIGKILL and is replaced(| in 2 s .*); "
-                "it had no request in flight",
-                mourned(server, pid),
-            )
 
 
 def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
@@ -401,10 +398,10 @@ def test_long_and_strange_request_line(mode: str) -> None:
 
 @pytest.mark.each_mode
 @pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
-def test_a_client_that_says_more_than_is_read(mode: str, version: str, tmp_path: Path) -> None:
+def test_a_client_that_says_more_than_is_read(server: Server, version: str, tmp_path: Path) -> None:
     """It has its answer, although the connection ends with a reset for what was not read."""
     gate = tmp_path / "gate"
-    with Server(FAULTY, mode) as server, server.connect() as connection:
+    with server.connect() as connection:
         connection.send_request("GET", f"/wait?{gate}", "Connection: close", version=version)
         server.wait_log(f"entered {gate}")
         connection.send(b"surplus")

@@ -28,15 +28,16 @@ WAYS = ("python", "library")
 
 
 def get(server: Server, target: str) -> str:
-    """The text of an answer."""
     answer = server.get(target)
     assert answer.status == 200, answer
     return answer.body.decode()
 
 
-@pytest.fixture(scope="module", params=["threading", "forking", "single", "gevent"])
+@pytest.fixture(
+    scope="module",
+    params=["threading", "forking", "gevent", pytest.param("single", marks=pytest.mark.full)],
+)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server of each mode."""
     with Server(APP, request.param) as started:
         yield started
 

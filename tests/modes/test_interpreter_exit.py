@@ -7,7 +7,6 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children, wait_for_end
-from tests.testkit.server import MODES, Server, wait_for
+from tests.testkit.server import Server, wait_for
 
 APP = "tests.apps.ending:application"
 
@@ -28,13 +27,14 @@ class Notes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.has_spans = False
         #: Requests that were answered, by the process that has answered.
         self.answered: Counter[str] = Counter()
 
     @contextmanager
     def serve(self, mode: str, *options: str, app: str = APP, **more: Any) -> Iterator[Server]:
-        """A server of the application."""
         env = {"ENDING": str(self.path), **more.pop("env", {})}
+        self.has_spans = "SPANS" in env
         with Server(app, mode, *options, env=env, **more) as server:
             yield server
 
@@ -47,7 +47,6 @@ class Notes:
         return answer.body.decode()
 
     def read(self) -> Counter[str]:
-        """Return how often each line was written."""
         return Counter(self.path.read_text().splitlines() if self.path.exists() else [])
 
     def check(self, *pids: str, preload: str = "off") -> None:
@@ -60,31 +59,24 @@ class Notes:
         for pid in pids:
             for word in (*ONCE, "buffer") if preload == "off" else ONCE:
                 assert read[f"{word} {pid}"] == 1, (word, read)
-            for word in ("request", "span"):
+            for word in ("request", "span") if self.has_spans else ("request",):
                 assert read[f"{word} {pid}"] == self.answered[pid], (word, read)
 
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Notes:
-    """A file for the lines."""
     return Notes(tmp_path / "notes")
 
 
 #: A preloader is the same in each mode, but for gevent, which is patched in the workers.
 PRELOADS = pytest.mark.parametrize(
-    ("mode", "preload"),
-    [
-        pytest.param(mode, preload, marks=[pytest.mark.full] if in_full else [])
-        for mode, preload in product(MODES, ("off", "on"))
-        for in_full in [preload == "on" and mode in ("single", "forking")]
-    ],
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
 )
 
 
-@pytest.mark.each_mode
 @PRELOADS
 def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
-    with notes.serve(mode, "--preload", preload) as server:
+    with notes.serve(mode, "--preload", preload, env={"SPANS": "1"}) as server:
         notes.ask(server, times=20)
         before = set(notes.answered)
         server.process.send_signal(signal.SIGHUP)
@@ -102,7 +94,6 @@ def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
     assert not any(line.endswith(f" {main}") for line in notes.read())
 
 
-@pytest.mark.each_mode
 @PRELOADS
 def test_max_requests(mode: str, preload: str, notes: Notes) -> None:
     with notes.serve(mode, "--max-requests", "5", "--preload", preload) as server:
@@ -175,7 +166,8 @@ def test_a_new_version_that_serves_but_has_not_been_heard(tmp_path: Path, notes:
 )
 def test_a_fork_of_the_application(how: str, mode: str, notes: Notes) -> None:
     """What it has inherited is not its own, and not done twice."""
-    with notes.serve(mode, "--workers", "1", tracebacks=True) as server:
+    env = {"SPANS": "1"} if mode == "threading" else {}
+    with notes.serve(mode, "--workers", "1", env=env, tracebacks=True) as server:
         notes.ask(server)
         notes.ask(server, how)
     notes.check(*notes.answered)

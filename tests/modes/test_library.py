@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import subprocess
 import sys
 import threading
 import types
@@ -22,7 +21,7 @@ from poorhttp.api import PROCESS_OPTIONS
 from poorhttp.errors import BindError, ConfigError
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import MODES, ROOT, command, environment, wait_for
+from tests.testkit.server import MODES, command, run, wait_for
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -288,13 +287,5 @@ def test_serve(mode: str) -> None:
 
 
 def test_version() -> None:
-    done = subprocess.run(
-        command("--version"),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment(),
-        check=True,
-        timeout=HANG,
-    )
+    done = run(*command("--version"))
     assert poorhttp.__version__ in done.stdout

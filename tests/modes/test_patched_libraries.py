@@ -20,10 +20,10 @@ REPLACING = str(ROOT / "tests/apps/replacing.py")
 @pytest.mark.parametrize(
     ("mode", "replaced", "options"),
     [
-        ("forking", "gevent", ()),
+        pytest.param("forking", "gevent", (), marks=pytest.mark.full),
         ("forking", "all", ("--preload",)),
         ("threading", "gevent", ("--preload",)),
-        ("threading", "all", ()),
+        pytest.param("threading", "all", (), marks=pytest.mark.full),
     ],
 )
 def test_it_serves_reloads_and_stops(mode: str, replaced: str, options: tuple[str, ...]) -> None:

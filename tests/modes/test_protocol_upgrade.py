@@ -13,8 +13,6 @@ from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
 
-pytestmark = pytest.mark.each_mode
-
 APP = "tests/apps/protocol_upgrade.py"
 
 ASKS = ("Connection: Upgrade", "Upgrade: anything")
@@ -35,10 +33,10 @@ def opened(server: Server, path: str, *fields: str) -> Connection:
 
 
 def received(connection: Connection, length: int) -> bytes:
-    """So many bytes."""
     return connection._take(length)
 
 
+@pytest.mark.each_mode
 def test_an_application_that_ignores_it_answers_on_a_kept_connection(serve: Serve) -> None:
     with serve(APP).connect() as connection:
         for _ in range(3):
@@ -95,6 +93,7 @@ def test_who_is_offered_a_connection(serve: Serve, fields: tuple[str, ...]) -> N
     assert serve(APP).get("/offered", *fields).body.startswith(b"offered True")
 
 
+@pytest.mark.each_mode
 def test_what_comes_goes_back(serve: Serve) -> None:
     with opened(serve(APP), "/echo") as connection:
         for data in (b"one", b"\0" * 5_000, bytes(range(256))):
@@ -117,6 +116,7 @@ def test_behind_other_requests_of_the_connection(serve: Serve) -> None:
         assert received(connection, 4) == b"more"
 
 
+@pytest.mark.each_mode
 def test_what_came_with_the_request_is_for_the_application(serve: Serve) -> None:
     with serve(APP).connect() as connection:
         lines = ["GET /echo HTTP/1.1", "Host: x", *ASKS, "", "early "]
@@ -137,6 +137,7 @@ def test_what_came_with_the_request_is_another_one(serve: Serve) -> None:
         assert connection.response().body.startswith(b"plain False")
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     "path",
     ["StopIteration", "ConnectionError", "SystemExit", "response", "pieces", "return", "generator"],
@@ -156,6 +157,7 @@ def test_ends_of_applications(serve: Serve, path: str) -> None:
     assert server.get("/plain").status == 200
 
 
+@pytest.mark.each_mode
 def test_what_another_thread_sends_is_sent(serve: Serve) -> None:
     """The application ends in the middle of it, as simple-websocket does with its Close frame."""
     with opened(serve(APP), "/leaves") as connection:
@@ -164,11 +166,13 @@ def test_what_another_thread_sends_is_sent(serve: Serve) -> None:
         assert len(connection.rest()) == (16 << 20) - 1
 
 
+@pytest.mark.each_mode
 def test_an_application_that_limits_its_waits_sends_everything(serve: Serve) -> None:
     with opened(serve(APP), "/limited") as connection:
         assert len(connection.rest()) == 8 << 20
 
 
+@pytest.mark.each_mode
 def test_a_failure_is_logged_once(mode: str) -> None:
     with Server(APP, mode, tracebacks=True) as server:
         with opened(server, "/fail", *WEBSOCKET) as connection:
@@ -187,6 +191,7 @@ def test_the_response_has_begun(serve: Serve) -> None:
     assert answer.body == b"some this request has been answered, or its response has begun"
 
 
+@pytest.mark.each_mode
 def test_a_kept_socket_ends_with_its_request(serve: Serve) -> None:
     server = serve(APP)
     with opened(server, "/keep") as connection:
@@ -195,6 +200,7 @@ def test_a_kept_socket_ends_with_its_request(serve: Serve) -> None:
     server.wait_log("kept: ")
 
 
+@pytest.mark.each_mode
 def test_a_detached_descriptor_belongs_to_the_application(serve: Serve) -> None:
     server = serve(APP)
     with opened(server, "/detach") as connection:
@@ -251,6 +257,7 @@ def test_request_timeout_does_not_apply(mode: str) -> None:
         assert received(connection, 1) == b"x"
 
 
+@pytest.mark.each_mode
 def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
     with Server(APP, mode) as server:
         connection = opened(server, "/frames", *WEBSOCKET)
@@ -299,6 +306,7 @@ def test_many_threads_end_with_a_long_switch_interval(tmp_path: Path) -> None:
         server.ended()
 
 
+@pytest.mark.each_mode
 def test_stop_ends_the_input_of_other_protocols(mode: str) -> None:
     with Server(APP, mode) as server:
         connection = opened(server, "/echo")
@@ -310,6 +318,7 @@ def test_stop_ends_the_input_of_other_protocols(mode: str) -> None:
         server.ended()
 
 
+@pytest.mark.each_mode
 def test_reload_tells_them(versions: Versions, mode: str) -> None:
     with Server(APP, mode, "--workers", "2", env={"VERSION_FILE": str(versions.path)}) as server:
         sockets = [opened(server, "/frames", *WEBSOCKET)]

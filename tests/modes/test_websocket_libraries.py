@@ -96,13 +96,13 @@ def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "transports", "without"),
     [
-        ("threading", ["websocket"], ""),
+        pytest.param("threading", ["websocket"], "", marks=pytest.mark.full),
         ("threading", ["polling", "websocket"], ""),
-        ("threading", ["polling"], ""),
+        pytest.param("threading", ["polling"], "", marks=pytest.mark.full),
         # Only gevent has a package of its own.
         ("gevent", ["polling", "websocket"], ""),
         ("gevent", ["websocket"], "1"),
-        ("gevent", ["polling"], "1"),
+        pytest.param("gevent", ["polling"], "1", marks=pytest.mark.full),
     ],
 )
 def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:

@@ -8,6 +8,7 @@ test_environ_page.py        The environ of a request has the keys that its page 
 test_h11_agreement.py       Agreement of our request parser with `h11`
 test_head_cache.py          A repeated head is not parsed again, and shares nothing else
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
+test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `h2`
 test_limits.py              Limits of time and size over real connections, and responses beyond them
 test_long_poll.py           Long polls: responses that stay open without a thread, in every mode
 test_pieces.py              Responses in pieces: those made quickly leave together, none waits
@@ -17,6 +18,6 @@ test_response_spool.py      Responses spooled to temporary files for slow client
 test_streamed_bodies.py     Request bodies that the application receives while it runs
 test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode
 test_uploads.py             Large request bodies: effects on other requests, disk space and memory
-test_vanishing_clients.py   Clients that vanish or fall silent within a request or a response
+test_vanishing_clients.py   Clients that vanish within a request or a response
 test_wsgi.py                PEP 3333 over real connections, in every mode
 """

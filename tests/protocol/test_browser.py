@@ -74,15 +74,3 @@ def test_form_and_session(browser: Browser) -> None:
         assert browser.find("[name=name]").get_property("value") == "Ada <b>"
         assert browser.run("innerWidth") == PHONE[0]
         assert not browser.run(SCROLLS)
-
-
-def test_a_page_that_stays_open(browser: Browser) -> None:
-    """What happens on it can be watched."""
-    with Server("apps.hello.app", "single") as server:
-        browser.open(server.urls)
-        browser.wait_text("Hello, world!")
-        browser.run("setTimeout(() => { document.body.innerText = 'later'; }, 10)")
-        browser.wait_text("later")
-        browser.open(server.urls + "/another")
-        browser.wait_text("Hello, world!")
-        assert browser.run("fetch('/').then(answer => answer.status)") == 200

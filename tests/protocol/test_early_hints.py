@@ -8,28 +8,18 @@ import pytest
 
 from tests.apps.hinting import LINK, OTHER, REFUSED
 from tests.conftest import Serve
-from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.cases.gateway import pack
-from tests.testkit.client import Connection
+from tests.testkit.client import Connection, receive
 from tests.testkit.server import Server
 
 APP = "tests/apps/hinting.py"
+PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
 
 
 def interim(fields: list[tuple[str, str]]) -> bytes:
     """A response 103 as it is sent."""
     lines = [f"{name}: {value}\r\n" for name, value in fields]
     return f"HTTP/1.1 103 Early Hints\r\n{''.join(lines)}\r\n".encode()
-
-
-def receive(connection: Connection, length: int) -> bytes:
-    """The next bytes of a connection."""
-    received = b""
-    while len(received) < length:
-        more = connection.socket.recv(length - len(received))
-        assert more, received
-        received += more
-    return received
 
 
 @pytest.mark.each_mode
@@ -48,15 +38,11 @@ def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
 
 @pytest.mark.each_mode
 def test_hints_between_the_start_of_a_response_and_its_body(serve: Serve) -> None:
+    """Those behind the head are ignored."""
     with serve(APP).connect() as connection:
         for _ in range(2):
             answer = connection.request("GET", "/started")
             assert (answer.interim, answer.get("X-Final"), answer.body) == ([103], "yes", b"done")
-
-
-def test_hints_behind_the_head_are_ignored(serve: Serve) -> None:
-    with serve(APP).connect() as connection:
-        for _ in range(2):
             answer = connection.request("GET", "/late")
             assert (answer.interim, answer.body) == ([], b"done")
 
@@ -81,18 +67,15 @@ def test_other_requests_get_none(serve: Serve) -> None:
         assert connection.request("GET", "/one", version="HTTP/1.0").interim == []
 
 
-@pytest.mark.parametrize(
-    ("mode", "protocol"), each_value(DIFFERENT, ["uwsgi", "scgi", "fastcgi"]), indirect=["mode"]
-)
-def test_gateway_protocols_get_none(mode: str, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_gateway_protocols_get_none(serve: Serve, protocol: str) -> None:
     variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/one"), (b"CONTENT_LENGTH", b"0")]
     variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REQUEST_URI", b"/one")]
-    options = ("--trusted-proxies", "127.0.0.1")
-    with Server(APP, mode, *options, bind=(f"{protocol}://127.0.0.1:0",)) as server:
-        connection = Connection(("127.0.0.1", int(server.urls.rpartition(":")[2])))
+    binds = [f"--bind={protocol}://127.0.0.1:0" for protocol in PROTOCOLS]
+    server = serve(APP, "--trusted-proxies", "127.0.0.1", *binds)
+    with Connection(("127.0.0.1", server.port_of(protocol))) as connection:
         connection.send(pack(protocol, variables))
         answer = connection.rest()
-        connection.close()
     assert b"done" in answer
     assert b"103" not in answer
 
@@ -109,13 +92,9 @@ def test_what_is_refused(serve: Serve) -> None:
         server.wait_log(f"refused {word}: ")
     server.wait_log("wrong: the value of header Link must be a str, not bytes")
     server.wait_log("wrong: a header must be a tuple of name and value, not list")
-
-
-@pytest.mark.parametrize("status", ["100%20Continue", "101%20Upgrade", "103%20Early%20Hints"])
-def test_other_interim_statuses_are_refused(serve: Serve, status: str) -> None:
-    server = serve(APP)
-    answer = server.get(f"/interim?{status}")
-    assert (answer.status, answer.interim, answer.body) == (200, [], b"done")
+    for status in ("100%20Continue", "101%20Upgrade", "103%20Early%20Hints"):
+        answer = server.get(f"/interim?{status}")
+        assert (answer.status, answer.interim, answer.body) == (200, [], b"done")
 
 
 def test_fields_of_tracing_pass(serve: Serve) -> None:

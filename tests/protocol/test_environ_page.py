@@ -26,6 +26,9 @@ def test_the_page_has_each_key(serve: Serve) -> None:
         path = "/shop/c%C3%A4rt?x=1"
         told = connection.request("POST", path, *FIELDS, body=b"hello").json()
     assert set(told) == set(KEYS) - OTHERS
+    assert told["SERVER_PORT"] == f"'{server.port}'"
+    assert told["SERVER_SOFTWARE"] == f"'poorhttp/{server.version}'"
+    assert told["HTTP_HOST"] == "'test'"
     for key, example in KEYS.items():
         if key in told and key not in CHANGING and example.startswith("`"):
             assert f"`{told[key]}`" == example, key

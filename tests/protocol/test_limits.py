@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Serve
 from tests.testkit.client import HANG, Closed, Connection
-from tests.testkit.process import children, descriptors
+from tests.testkit.process import children, descriptors, limited
 from tests.testkit.server import Server, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -22,6 +22,7 @@ ANSWERS = "tests/apps/answers.py"
 
 #: A deadline that passes during a test, in seconds.
 SOON = "0.2"
+QUICK = ("--header-timeout", SOON, "--body-timeout", SOON)
 #: Bytes a second that nobody keeps up.
 FAST = "1000000000"
 
@@ -29,12 +30,11 @@ FAST = "1000000000"
 def drip(connection: Connection, octets: bytes) -> None:
     """Send `octets` one by one, again and again, until the server says something."""
     while True:
-        for index in range(len(octets)):
-            readable, _, _ = select.select([connection.socket], [], [], 0.005)
-            if readable:
+        for octet in octets:
+            if select.select([connection.socket], [], [], 0.005)[0]:
                 return
             try:
-                connection.send(octets[index : index + 1])
+                connection.send(bytes([octet]))
             except ConnectionError:
                 return
 
@@ -42,34 +42,30 @@ def drip(connection: Connection, octets: bytes) -> None:
 # Time
 
 
-@pytest.mark.parametrize("first", ["GET /", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
-def test_dripping_head(serve: Serve, first: str) -> None:
-    server = serve(ECHO, "--header-timeout", SOON)
-    with server.connect() as connection:
-        connection.send(first.encode())
+@pytest.mark.parametrize("first", [b"GET /", b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
+def test_dripping_head(serve: Serve, first: bytes) -> None:
+    """The limit counts from the first octet, however regularly others follow."""
+    with serve(ECHO, *QUICK).connect() as connection:
+        connection.send(first)
         drip(connection, b"1")
         assert connection.response().status == 408
         assert connection.at_end()
 
 
-def test_head_on_a_used_connection(serve: Serve) -> None:
-    server = serve(ECHO, "--header-timeout", SOON)
-    with server.connect() as connection:
+@pytest.mark.parametrize("begin", [b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
+def test_head_on_a_used_connection(serve: Serve, begin: bytes) -> None:
+    with serve(ECHO, *QUICK).connect() as connection:
         assert connection.request("GET", "/").status == 200
-        connection.send(b"G")
+        connection.send(begin)
         assert connection.response().status == 408
         assert connection.at_end()
 
 
-def test_silence_from_the_beginning(serve: Serve) -> None:
-    server = serve(ECHO, "--header-timeout", SOON)
-    with server.connect() as connection, pytest.raises(Closed):
+def test_silence(serve: Serve) -> None:
+    """From the beginning, or between requests: the connection is closed without a word."""
+    with serve(ECHO, *QUICK).connect() as connection, pytest.raises(Closed):
         connection.response()
-
-
-def test_idle_keep_alive(serve: Serve) -> None:
-    server = serve(ECHO, "--keepalive-timeout", SOON)
-    with server.connect() as connection:
+    with serve(ECHO, "--keepalive-timeout", SOON).connect() as connection:
         assert connection.request("GET", "/").status == 200
         assert connection.at_end()
 
@@ -78,19 +74,25 @@ def test_idle_keep_alive(serve: Serve) -> None:
     ("framing", "octets"),
     [
         ("Content-Length: 1000000", b"x"),
+        ("Content-Length: 1000000", b""),
         ("Transfer-Encoding: chunked", b"1\r\nx\r\n"),
+        ("Transfer-Encoding: chunked", b""),
         # Octets of framing are no progress.
         ("Transfer-Encoding: chunked", b"1;extension=long\r\nx\r\n"),
     ],
 )
 def test_dripping_body(serve: Serve, framing: str, octets: bytes) -> None:
-    server = serve(ECHO, "--body-timeout", SOON)
+    """Or one that stops behind its beginning."""
+    server = serve(ECHO, *QUICK)
     with server.connect() as connection:
         connection.send(f"POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n".encode())
-        drip(connection, octets)
+        if octets:
+            drip(connection, octets)
+        else:
+            connection.send(b"5\r\nx")
         assert connection.response().status == 408
         assert connection.at_end()
-    assert "ran" not in server.log()
+    assert "ran POST" not in server.log()
 
 
 def test_steady_body(serve: Serve) -> None:
@@ -184,26 +186,12 @@ def test_503_when_all_are_busy(narrow: Server) -> None:
 # Descriptors
 
 
-def limited(soft: int) -> Iterator[None]:
-    """Let what is started now have `soft` descriptors at most."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def test_descriptors_run_out(mode: str) -> None:
     """It stops accepting, says so once, serves those it has, and goes on when there is room."""
     with ExitStack() as stack:
-        guard = limited(64)
-        next(guard)
-        try:
+        with limited(resource.RLIMIT_NOFILE, 64):
             # More than there are descriptors, so that it is those that run out.
             server = stack.enter_context(Server(ECHO, mode, "--max-connections", "1000"))
-        finally:
-            next(guard, None)
         first = stack.enter_context(server.connect())
         assert first.request("GET", "/first").status == 200
         many = [stack.enter_context(server.connect()) for _ in range(150)]
@@ -220,12 +208,8 @@ def test_descriptors_run_out(mode: str) -> None:
 def test_as_many_as_descriptors_allow(mode: str) -> None:
     """By default there is always a descriptor left for the application: idle ones go first."""
     with ExitStack() as stack:
-        guard = limited(256)
-        next(guard)
-        try:
+        with limited(resource.RLIMIT_NOFILE, 256):
             server = stack.enter_context(Server(ECHO, mode))
-        finally:
-            next(guard, None)
         for number in range(600):
             connection = stack.enter_context(server.connect())
             assert connection.request("GET", f"/{number}").status == 200
@@ -235,7 +219,7 @@ def test_as_many_as_descriptors_allow(mode: str) -> None:
 def test_body_that_cannot_be_opened(mode: str) -> None:
     """Its descriptor is closed, although nobody got it."""
     with Server("tests/apps/unopened.py", mode, "--workers", "1", tracebacks=True) as server:
-        worker = [*children(server.process.pid), server.process.pid][0]
+        (worker,) = children(server.process.pid)
         with server.connect() as connection:
             assert connection.request("POST", "/", body=b"x" * 1000).status == 200
             held = descriptors(worker)
@@ -266,24 +250,17 @@ def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
 
 def test_full_disk(mode: str, tmp_path: Path) -> None:
     """As above, on a disk that fills up while the body comes (here: a limit of the file size)."""
-    with ExitStack() as stack:
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, before[1]))
-        try:
-            small = ("--body-buffer-size", "256K")
-            server = stack.enter_context(Server(ECHO, mode, *small, env={"TMPDIR": str(tmp_path)}))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with limited(resource.RLIMIT_FSIZE, 600_000):
+        small = ("--body-buffer-size", "256K")
+        server = Server(ECHO, mode, *small, env={"TMPDIR": str(tmp_path)})
+    with server:
         held = descriptors(server.process.pid)
         for _ in range(5):
             assert refused(server) == 507
         server.wait_log("a request body cannot be stored", 5)
         assert server.request("POST", "/small", body=b"x" * 300_000).status == 200
         assert os.listdir(tmp_path) == []
-        wait_for(
-            lambda: descriptors(server.process.pid) <= held,
-            "the end of the temporary files",
-        )
+        wait_for(lambda: descriptors(server.process.pid) <= held, "the end of temporary files")
 
 
 def refused(server: Server) -> int:

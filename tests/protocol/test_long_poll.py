@@ -33,10 +33,13 @@ def main(mode: str) -> Iterator[MainProcess]:
         yield process
 
 
-def parked(main: MainProcess, target: str = "/parked", version: str = "HTTP/1.1") -> Connection:
+def parked(main: MainProcess, version: str = "HTTP/1.1", packet: bytes = b"") -> Connection:
     """A connection whose answer has begun, and stays open."""
     connection = main.connect()
-    connection.send_request("GET", target, version=version)
+    if packet:
+        connection.send(packet)
+    else:
+        connection.send_request("GET", "/parked", version=version)
     wait_for(lambda: b"waits;" in connection.socket.recv(9_999, socket.MSG_PEEK), "the beginning")
     return connection
 
@@ -134,34 +137,20 @@ def test_it_counts_as_a_connection(mode: str) -> None:
 def test_behind_a_web_server(protocol: str) -> None:
     """What it is told is framed as its protocol has it."""
     options = (*TIMES, f"bind={protocol}://127.0.0.1:0", "trusted_proxies=127.0.0.1")
-    request = gateway.pack(
-        protocol,
-        [
-            (b"REQUEST_METHOD", b"GET"),
-            (b"REQUEST_URI", b"/parked"),
-            (b"SERVER_PROTOCOL", b"HTTP/1.1"),
-            (b"HTTP_HOST", b"a"),
-            (b"SCGI", b"1"),
-        ],
-    )
+    variables = [
+        *((b"REQUEST_METHOD", b"GET"), (b"REQUEST_URI", b"/parked"), (b"HTTP_HOST", b"a")),
+        *((b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"SCGI", b"1")),
+    ]
+    packet = gateway.pack(protocol, variables)
     with MainProcess("single", *options) as main:
         pid = main.start()
-
-        def begun() -> Connection:
-            connection = main.connect()
-            connection.send(request)
-            wait_for(
-                lambda: b"waits;" in connection.socket.recv(9_999, socket.MSG_PEEK), "the beginning"
-            )
-            return connection
-
-        one, other, gone = begun(), begun(), begun()
+        one, other, gone = (parked(main, packet=packet) for _ in range(3))
         gone.close()
         wait_for(lambda: main.count(pid) == 2, "who has left is forgotten")
         main.tell("say", pid, "l")
         for connection in (one, other):
             assert gateway.answer(connection.rest(), protocol).body == b"waits;farewell"
-        last = begun()
+        last = parked(main, packet=packet)
         main.tell("say", pid, "r")
         assert gateway.answer(last.rest(), protocol).body == b"waits;"
         main.ended(pid)

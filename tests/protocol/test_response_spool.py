@@ -5,36 +5,24 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.apps.long import BLOCK, BLOCKS
 from tests.testkit.client import Connection
-from tests.testkit.process import children
-from tests.testkit.server import MODES, Server, wait_for
+from tests.testkit.process import children, limited
+from tests.testkit.server import Server, wait_for
 
 LONG = "tests/apps/long.py"
 REASON = "a response cannot be spooled"
 
 
-@contextmanager
-def small_files(limit: int) -> Iterator[None]:
-    """What is started here finds the disk full when a file has `limit` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def ask(server: Server, path: str) -> Connection:
     """A client that has asked, and reads nothing."""
     client = server.connect()
-    client.send(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path.encode())
+    client.send_request("GET", path)
     return client
 
 
@@ -43,34 +31,24 @@ def spooled(server: Server, folder: Path) -> int:
     total = 0
     for pid in children(server.process.pid):
         for link in Path(f"/proc/{pid}/fd").iterdir():
-            try:
+            with suppress(FileNotFoundError):
                 if os.readlink(link).startswith(str(folder)):
                     total += link.stat().st_size
-            except FileNotFoundError:
-                continue
     return total
 
 
-@pytest.mark.parametrize(
-    ("mode", "path"),
-    [
-        pytest.param(
-            mode, path, marks=() if mode == "threading" or path == "/pieces" else pytest.mark.full
-        )
-        for mode in MODES
-        for path in ("/pieces", "/chunks", "/written", "/list")
-    ],
-    indirect=["mode"],
-)
-def test_full_disk(mode: str, path: str, tmp_path: Path) -> None:
+@pytest.mark.each_mode
+def test_full_disk(mode: str, tmp_path: Path) -> None:
     """The answer arrives whole: its application waits for the client."""
-    with small_files(600_000):
+    with limited(resource.RLIMIT_FSIZE, 600_000):
         server = Server(LONG, mode, "--temp-dir", str(tmp_path))
     with server:
-        client = ask(server, path)
-        server.wait_log(REASON)
-        assert client.response().body == BLOCK * BLOCKS
-        assert client.request("GET", path).body == BLOCK * BLOCKS
+        client = server.connect()
+        for path in ("/pieces", "/chunks", "/written", "/list"):
+            client.send_request("GET", path)
+            server.wait_log(REASON)
+            assert client.response().body == BLOCK * BLOCKS, path
+            assert client.request("GET", path).body == BLOCK * BLOCKS, path
         assert server.log().count(REASON) == 1
         assert "File too large" in server.log()
         assert "cut short" not in server.log()

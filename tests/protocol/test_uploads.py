@@ -10,16 +10,16 @@ import struct
 import termios
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import Connection
-from tests.testkit.process import children, is_stopped, opened
+from tests.testkit.client import Connection, chunked
+from tests.testkit.process import children, is_stopped, limited, opened
 from tests.testkit.server import Server, wait_for
 
 #: Answers with length and checksum of the body; `/wait` waits until the file in the query exists.
@@ -62,37 +62,24 @@ def summary(content: bytes) -> bytes:
 
 def worker(server: Server) -> int:
     """The process that serves."""
-    return [*children(server.process.pid), server.process.pid][0]
-
-
-@contextmanager
-def descriptors(wanted: int) -> Iterator[None]:
-    """Let this process and those that it starts have so many descriptors, if they may."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, before[1]), before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    (pid,) = children(server.process.pid)
+    return pid
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize("length", [8_000, 20_000, 300_000, 1_048_576, 1_048_577, 5_000_001])
+@pytest.mark.parametrize("length", [1, 20_000, 300_000, 1_048_576, 1_048_577, 5_000_001])
 def test_bodies_arrive_whole(length: int, app: str, serve: Serve) -> None:
     content = body(length)
-    chunks: list[bytes] = []
-    at = 0
-    while at < length:
-        size = 1 + at * 7919 % 70_000
-        chunks.append(content[at : at + size])
-        at += size
-    chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+    cuts = [0]
+    while cuts[-1] < length:
+        cuts.append(cuts[-1] + 1 + cuts[-1] * 7919 % 70_000)
+    sent = chunked(*(content[begin:end] for begin, end in pairwise(cuts)))
     with serve(app).connect() as connection:
         for _ in range(2):
             answer = connection.request("POST", "/", body=content)
             assert (answer.status, answer.body) == (200, summary(content))
             connection.send_request("POST", "/", "Transfer-Encoding: chunked")
-            connection.send(chunked)
+            connection.send(sent)
             assert connection.response().body == summary(content)
 
 
@@ -128,10 +115,11 @@ def application(environ, start_response):
                 assert connection.request("POST", query, body=content).body.decode() == expected
 
 
-def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
+def test_serving_threads_do_not_write_bodies(app: str, serve: Serve) -> None:
     """What a thread writes is counted by the kernel; psutil has that of processes only."""
     content = body(16 << 20)
-    with Server(app, mode, "--workers", "1") as server, server.connect() as connection:
+    server = serve(app, "--workers", "1")
+    with server.connect() as connection:
         assert connection.request("POST", "/", body=content).body == summary(content)
         tasks = Path(f"/proc/{worker(server)}/task")
         written = {}
@@ -143,13 +131,13 @@ def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
             assert name == WRITER or count < 1 << 20, written
 
 
-def test_small_pieces_are_gathered(app: str, mode: str) -> None:
+def test_small_pieces_are_gathered(app: str, serve: Serve) -> None:
     """Each piece of a body in chunks was a write of its own once the body went to a file."""
     content = body(1_200_000)
     begin = 1_100_000
-    chunks = [content[:begin], *(content[at : at + 1] for at in range(begin, len(content)))]
-    chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
-    with Server(app, mode, "--workers", "1") as server, server.connect() as connection:
+    sent = chunked(content[:begin], *(content[at : at + 1] for at in range(begin, len(content))))
+    server = serve(app, "--workers", "1")
+    with server.connect() as connection:
 
         def writes() -> int:
             return psutil.Process(worker(server)).io_counters().write_count
@@ -157,7 +145,7 @@ def test_small_pieces_are_gathered(app: str, mode: str) -> None:
         assert connection.request("POST", "/", body=b"x").status == 200
         before = writes()
         connection.send_request("POST", "/", "Transfer-Encoding: chunked")
-        connection.send(chunked)
+        connection.send(sent)
         assert connection.response().body == summary(content)
         # Most of them are the wake-ups of a loop that is gevent's.
         assert writes() - before < 500
@@ -222,22 +210,18 @@ def unsent(connection: Connection) -> int:
 
 def unread(connection: Connection) -> int:
     """Bytes that the peer's kernel has, and the peer has not."""
-    ours, theirs = (
-        name[1] for name in (connection.socket.getsockname(), connection.socket.getpeername())
-    )
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        ports = [int(field.partition(":")[2], 16) for field in fields[1:3]]
-        if ports == [theirs, ours]:
-            return int(fields[4].partition(":")[2], 16)
-    raise AssertionError("the server has no such connection")
+    ours, theirs = connection.socket.getsockname()[1], connection.socket.getpeername()[1]
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    ports = [f":{theirs:04X}", f":{ours:04X}"]
+    (found,) = [line for line in lines if [field[-5:] for field in line[1:3]] == ports]
+    return int(found[4].partition(":")[2], 16)
 
 
 def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_path: Path) -> None:
     """1,300 bodies, each too small for a file, under a limit of address space."""
     content = body(220_000)
     with ExitStack() as stack:
-        stack.enter_context(descriptors(8_000))
+        stack.enter_context(limited(resource.RLIMIT_NOFILE, 8_000))
         threads = ("--threads", "2") if mode == "threading" else ()
         options = ("--workers", "1", "--temp-dir", str(tmp_path), *threads)
         server = stack.enter_context(Server(app, mode, *options))
@@ -270,13 +254,9 @@ def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_pa
 
 def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) -> None:
     """A body that can be neither kept nor written is refused; others are not."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     options = ("--workers", "1", "--temp-dir", str(tmp_path), "--body-memory", "0")
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, before[1]))
-    try:
+    with limited(resource.RLIMIT_FSIZE, 60_000):
         server = Server(app, mode, *options)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     with server, server.connect() as connection:
         assert connection.request("POST", "/", body=body(50_000)).body == summary(body(50_000))
         connection.send_request("POST", "/", "Content-Length: 100000")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from proxy.programs import PROGRAMS
-from tests.support.proxies import APP, Pair, Proxy
-from tests.testkit.client import HANG, Connection
+from tests.support.proxies import APP, Pair, Proxy, check_client
+from tests.testkit.client import chunked, receive, receive_until
 from tests.testkit.server import Server, wait_for
 
 #: More of them than a server can have requests in hand.
@@ -51,34 +50,34 @@ def test_each_port_stands_in_a_file_once(name: str) -> None:
     assert not ports
 
 
-@pytest.mark.parametrize("path", ["/light", "/heavy"])
-def test_pages(proxy: Proxy, pair: Pair, path: str) -> None:
-    direct = pair.servers[0].get(path)
-    assert direct.status == 200
+def test_pages(proxy: Proxy, pair: Pair) -> None:
     with proxy.connect() as connection:
-        response = connection.request("GET", path)
-        assert (response.status, len(response.body)) == (200, len(direct.body))
-        assert response.get("Content-Type") == direct.get("Content-Type")
-        head = connection.request("HEAD", path)
-        assert (head.status, head.body) == (200, b"")
+        for path in ("/light", "/heavy"):
+            direct = pair.servers[0].get(path)
+            response = connection.request("GET", path)
+            assert response.status == direct.status == 200
+            assert len(response.body) == len(direct.body)
+            assert response.get("Content-Type") == direct.get("Content-Type")
+            head = connection.request("HEAD", path)
+            assert (head.status, head.body) == (200, b"")
         assert connection.request("GET", "/nowhere").status == 404
+
+
+def test_client_address(proxy: Proxy) -> None:
+    check_client(proxy, proxy.port, "http")
 
 
 # Uploads
 
 
-@pytest.mark.parametrize("size", [0, 10, 5_000_000])
-def test_upload(proxy: Proxy, size: int) -> None:
-    body = (bytes(range(251)) * (size // 251 + 1))[:size]
+def test_uploads(proxy: Proxy) -> None:
     with proxy.connect() as connection:
-        answer = connection.request("POST", "/echo", body=body).json()
-    assert answer["body"].encode("latin-1") == body
-
-
-def test_chunked_upload(proxy: Proxy) -> None:
-    with proxy.connect() as connection:
+        for size in (0, 10, 5_000_000):
+            body = (bytes(range(251)) * (size // 251 + 1))[:size]
+            answer = connection.request("POST", "/echo", body=body).json()
+            assert answer["body"].encode("latin-1") == body, size
         connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
-        connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
+        connection.send(chunked(*[b"hello"] * 1_000))
         assert connection.response().json()["body"] == "hello" * 1_000
 
 
@@ -169,37 +168,23 @@ def test_pieces_arrive_one_by_one(proxy: Proxy, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with proxy.connect() as connection:
         connection.send_request("GET", f"/pieces?{gate}")
-        received = b""
-        for piece in (b"first\n", b"second\n"):
-            assert piece not in received
-            while piece not in received:
-                more = connection.socket.recv(65536)
-                assert more, received
-                received += more
-            gate.touch()
-
-
-def upgraded(connection: Connection, protocol: str) -> dict[str, str]:
-    """What a server hears of a request that wants another protocol."""
-    response = connection.request("GET", "/echo", f"Upgrade: {protocol}", *WEBSOCKET[1:])
-    assert response.status == 200
-    environ: dict[str, str] = response.json()["environ"]
-    return environ
+        assert b"second\n" not in receive_until(connection, b"first\n")
+        gate.touch()
+        receive_until(connection, b"second\n")
 
 
 def test_upgrade(proxy: Proxy) -> None:
-    """The server is asked for a WebSocket, and what it answers comes back."""
+    """The server is asked for a WebSocket, and for no other protocol; its answer comes back."""
     with proxy.connect() as connection:
-        for _ in range(2):
-            environ = upgraded(connection, "websocket")
-            assert environ["HTTP_UPGRADE"] == "websocket"
-            assert "upgrade" in environ["HTTP_CONNECTION"].lower()
-            assert environ["HTTP_SEC_WEBSOCKET_KEY"] == "dGhlIHNhbXBsZSBub25jZQ=="
-
-
-def test_no_other_protocol(proxy: Proxy) -> None:
-    with proxy.connect() as connection:
-        assert "HTTP_UPGRADE" not in upgraded(connection, "h2c")
+        for protocol in ("websocket", "websocket", "h2c"):
+            fields = (f"Upgrade: {protocol}", *WEBSOCKET[1:])
+            environ = connection.request("GET", "/echo", *fields).json()["environ"]
+            if protocol == "websocket":
+                assert environ["HTTP_UPGRADE"] == "websocket"
+                assert "upgrade" in environ["HTTP_CONNECTION"].lower()
+                assert environ["HTTP_SEC_WEBSOCKET_KEY"] == "dGhlIHNhbXBsZSBub25jZQ=="
+            else:
+                assert "HTTP_UPGRADE" not in environ
 
 
 @pytest.fixture(scope="module")
@@ -211,47 +196,20 @@ def tunnels() -> Iterator[tuple[int, int]]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_follows_an_upgrade(name: str, tunnels: tuple[int, int], tmp_path: Path) -> None:
-    """Octets go to and fro, as they come, until one end closes."""
+    """Octets go to and fro, as they come, until one end closes.
+
+    What applications send over it stands in tests/modes/test_websocket_libraries.py, and
+    test_sockets_shown.py has a browser, nginx and such applications.
+    """
     with (
         Proxy(name, "balanced", tmp_path, tunnels) as proxy,
         proxy.wait_listening().connect() as connection,
     ):
         connection.send_request("GET", "/", *WEBSOCKET)
         assert connection.interim() == 101
-        for number in range(20):
-            message = f"{number}\n".encode() * (1 + 100 * number)
+        for number in (0, 1, 10, 1_000, 20_000):
+            message = f"{number}\n".encode() * (1 + number)
             connection.send(message)
-            received = b""
-            while len(received) < len(message):
-                received += connection.socket.recv(65536)
-            assert received == message
+            assert receive(connection, len(message)) == message
         connection.socket.shutdown(socket.SHUT_WR)
         assert connection.at_end()
-
-
-@pytest.fixture(scope="module")
-def echoes() -> Iterator[tuple[int, int]]:
-    pytest.importorskip("flask_sock")
-    target, options = "tests/apps/websockets_served.py", ("-c", "proxy/balanced.ini")
-    with (
-        Server(target, "threading", *options) as first,
-        Server(target, "gevent", *options) as second,
-    ):
-        yield first.port, second.port
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_flask_sock(name: str, echoes: tuple[int, int], tmp_path: Path) -> None:
-    """Messages of WebSockets of an application, a large one too, and a close in good order."""
-    websocket: Any = pytest.importorskip("websocket")
-    with Proxy(name, "balanced", tmp_path, echoes) as proxy:
-        url = f"ws://127.0.0.1:{proxy.wait_listening().port}/echo"
-        for _ in range(4):
-            ws = websocket.create_connection(url, timeout=HANG)
-            # The method `close` of `ws` leaves it open if a close frame has been sent.
-            with ws.sock:
-                for text in ("hello", "ü" * 100_000):
-                    ws.send(text)
-                    assert ws.recv() == text
-                ws.send_close(1000)
-                assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))

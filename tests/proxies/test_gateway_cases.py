@@ -1,8 +1,7 @@
-"""The cases of the gateway protocols over real connections, in every mode."""
+"""The cases of the gateway protocols over real connections."""
 
 from __future__ import annotations
 
-import re
 import socket
 from pathlib import Path
 from urllib.parse import urlencode
@@ -18,11 +17,10 @@ from tests.testkit.cases.gateway import (
     answer,
     answer_in_records,
     pack,
-    read,
     read_all,
     request_in_records,
 )
-from tests.testkit.client import Connection
+from tests.testkit.client import Connection, Response
 from tests.testkit.server import Server
 
 ECHO = "tests/apps/echo.py"
@@ -30,7 +28,10 @@ DELIVERER = "tests/apps/deliverer.py"
 #: More than a record of FastCGI holds, and than is kept in memory.
 LETTERS = bytes(range(256)) * 4_000
 CASES = by_file(read_all())
-BINDS = [word for protocol in FIRST_LINE for word in ("--bind", f"{protocol}://127.0.0.1:0")]
+OPTIONS = (
+    *("--trusted-proxies", "127.0.0.1"),
+    *(word for protocol in FIRST_LINE for word in ("--bind", f"{protocol}://127.0.0.1:0")),
+)
 
 
 def get(protocol: str, path: str, *more: tuple[bytes, bytes]) -> bytes:
@@ -41,9 +42,14 @@ def get(protocol: str, path: str, *more: tuple[bytes, bytes]) -> bytes:
 
 def connect(server: Server, protocol: str) -> Connection:
     """A connection to the listener that speaks this."""
-    found = re.search(rf"{protocol}://127\.0\.0\.1:(\d+)", server.urls)
-    assert found, server.urls
-    return Connection(("127.0.0.1", int(found[1])))
+    return Connection(("127.0.0.1", server.port_of(protocol)))
+
+
+def asked(server: Server, protocol: str, data: bytes) -> Response:
+    """The answer to a request on a connection of its own."""
+    with connect(server, protocol) as connection:
+        connection.send(data)
+        return answer(connection.rest(), protocol)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +63,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def echo(serve: Serve) -> Server:
-    return serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1")
+    return serve(ECHO, *OPTIONS)
 
 
 def check_case(case: Case, connection: Connection, slowly: bool) -> None:
@@ -105,50 +111,25 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
         check_each(cases, check)
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
-def test_cases(echo: Server, file: str) -> None:
-    check_cases(echo, CASES[file], slowly=False)
+@pytest.mark.parametrize("slowly", [False, True])
+def test_cases(echo: Server, file: str, slowly: bool) -> None:
+    """The reactor reads them, in all modes alike."""
+    check_cases(echo, CASES[file], slowly=slowly)
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
 @pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_cases_with_streamed_bodies(serve: Serve, file: str, slowly: bool) -> None:
-    options = (*BINDS, "--trusted-proxies", "127.0.0.1", "--stream-request-body", "on")
+    """How an application receives them in each mode stands in tests/protocol/test_http.py."""
+    options = (*OPTIONS, "--stream-request-body", "on")
     check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file], slowly=slowly)
-
-
-@pytest.mark.parametrize("file", CASES)
-def test_cases_octet_by_octet(echo: Server, file: str) -> None:
-    """The core reads them; its tests do this as well (core/http/tests/gateway.rs)."""
-    check_cases(echo, CASES[file], slowly=True)
 
 
 def test_there_are_enough() -> None:
     cases = [case for cases in CASES.values() for case in cases]
     assert len(cases) > 500
     assert {case.protocol for case in cases} == set(FIRST_LINE)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("why: b", "because: b"),
-        ("protocol: scgi\n", ""),
-        ("packet:", "parcel:"),
-        ("expect: 200", "expect:"),
-        (r"\x00", r"\q"),
-    ],
-)
-def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
-    text = "name: a\nprotocol: scgi\nwhy: b\nexpect: 200\npacket:\n    \\x00\n"
-    path = tmp_path / "case.txt"
-    path.write_text(text)
-    assert [case.send for case in read(path)] == [b"\0"]
-    path.write_text(text.replace(old, new))
-    with pytest.raises((ValueError, KeyError, IndexError)):
-        list(read(path))
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
@@ -169,38 +150,10 @@ def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path
         (b"UWSGI_TOUCH_RELOAD", bytes(program)),
     ]
     for _ in range(3):
-        with connect(echo, protocol) as connection:
-            connection.send(get(protocol, "/", *controls))
-            environ = answer(connection.rest(), protocol).json()["environ"]
-            assert not [key for key in environ if key.startswith("UWSGI")]
+        environ = asked(echo, protocol, get(protocol, "/", *controls)).json()["environ"]
+        assert not [key for key in environ if key.startswith("UWSGI")]
     assert not mark.exists()
     assert not list(tmp_path.glob("__pycache__"))
-
-
-@pytest.mark.parametrize("protocol", FIRST_LINE)
-def test_a_request_split_at_every_octet(echo: Server, protocol: str) -> None:
-    variables = [
-        (b"CONTENT_LENGTH", b"5"),
-        (b"REQUEST_METHOD", b"POST"),
-        (b"REQUEST_URI", b"/a%20b?c"),
-        (b"PATH_INFO", b"/a b"),
-        (b"QUERY_STRING", b"c"),
-        (b"HTTP_HOST", b"d"),
-        (b"REMOTE_ADDR", b"192.0.2.1"),
-        (b"REMOTE_PORT", b"1"),
-    ]
-    data = pack(protocol, variables, b"hello")
-    seen = []
-    for index in range(1, len(data)):
-        with connect(echo, protocol) as connection:
-            connection.send(data[:index])
-            # An answer to another connection: by then the first part has usually been read.
-            if index % 16 == 0:
-                echo.get("/between")
-            connection.send(data[index:])
-            seen.append(answer(connection.rest(), protocol).json())
-    assert seen[0]["body"] == "hello"
-    assert all(answer == seen[0] for answer in seen)
 
 
 def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
@@ -220,31 +173,27 @@ def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
     assert rest == b""
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
+def test_fastcgi_request_that_is_refused_is_nobody_elses(mode: str, tmp_path: Path) -> None:
+    """Who has asked before on the same connection has nothing to do with it."""
+    log = tmp_path / "access.log"
+    variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/")]
+    first = request_in_records([*variables, (b"REMOTE_ADDR", b"192.0.2.1")], keep=True)
+    # Another version, cut, malformed.
+    others = (
         b"\x02",
         request_in_records([], number=2)[:-1],
         request_in_records([(b"REMOTE_ADDR", b"nobody")], number=2),
-    ],
-    ids=["another-version", "cut", "malformed"],
-)
-def test_fastcgi_request_that_is_refused_is_nobody_elses(
-    mode: str, second: bytes, tmp_path: Path
-) -> None:
-    """Who has asked before on the same connection has nothing to do with it."""
-    log = tmp_path / "access.log"
-    options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
-    with Server(ECHO, mode, *BINDS, *options) as server, connect(server, "fastcgi") as connection:
-        variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/")]
-        client = (b"REMOTE_ADDR", b"192.0.2.1")
-        connection.send(request_in_records([*variables, client], keep=True) + second)
-        connection.socket.shutdown(socket.SHUT_WR)
-        connection.rest()
+    )
+    with Server(ECHO, mode, *OPTIONS, "--access-log", str(log)) as server:
+        for second in others:
+            with connect(server, "fastcgi") as connection:
+                connection.send(first + second)
+                connection.socket.shutdown(socket.SHUT_WR)
+                connection.rest()
         assert "192.0.2.1" not in server.log()
-    first, *others = log.read_text().splitlines()
-    assert first.startswith("192.0.2.1 ")
-    assert all(other.startswith("- ") for other in others)
+    clients = [line.split()[0] for line in log.read_text().splitlines()]
+    assert clients.count("192.0.2.1") == len(others)
+    assert {*clients} <= {"192.0.2.1", "-"}
 
 
 @pytest.mark.parametrize("length", [[], [(b"CONTENT_LENGTH", b"0")]], ids=["unsaid", "none"])
@@ -260,34 +209,29 @@ def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
-def test_health(serve: Serve, protocol: str) -> None:
+def test_health(serve: Serve, protocol: str, site: Path) -> None:
     """Nobody takes a question for one with a body."""
-    server = serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1", "--health", "/-")
-    with connect(server, protocol) as connection:
-        connection.send(get(protocol, "/-/live"))
-        response = answer(connection.rest(), protocol)
-    assert response.status == 200
+    server = serve(ECHO, *OPTIONS, "--health", "/-", "--static", f"/s={site}")
+    assert asked(server, protocol, get(protocol, "/-/live")).status == 200
     assert "ran GET /-/live" not in server.log()
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> None:
     """Its client finds it below where the web server has mounted us."""
-    server = serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1", "--static", f"/s={site}")
+    server = serve(ECHO, *OPTIONS, "--health", "/-", "--static", f"/s={site}")
     for place, location in (
         ([(b"SCRIPT_NAME", b"/a b"), (b"PATH_INFO", b"/s/inner")], "/a%20b/s/inner/"),
         ([(b"SCRIPT_NAME", b"/a"), (b"REQUEST_URI", b"/a/s/inner?b=c")], "/a/s/inner/?b=c"),
         ([(b"PATH_INFO", b"/s/inner")], "/s/inner/"),
     ):
-        with connect(server, protocol) as connection:
-            connection.send(pack(protocol, [(b"REQUEST_METHOD", b"GET"), *place]))
-            response = answer(connection.rest(), protocol)
+        response = asked(server, protocol, pack(protocol, [(b"REQUEST_METHOD", b"GET"), *place]))
         assert (response.status, response.get("Location")) == (301, location)
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
-    server = serve(DELIVERER, *BINDS, "--trusted-proxies", "127.0.0.1", "--x-sendfile", str(site))
+    server = serve(DELIVERER, *OPTIONS, "--x-sendfile", str(site))
     for status, part, expected in (
         ("200 OK", "", (200, "OK", LETTERS)),
         ("404 Gone Away", "", (404, "Gone Away", LETTERS)),
@@ -295,7 +239,5 @@ def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path
     ):
         query = urlencode({"status": status, "header": f"X-Sendfile: {site}/inner/index.html"})
         fields = [(b"QUERY_STRING", query.encode()), (b"HTTP_RANGE", part.encode())]
-        with connect(server, protocol) as connection:
-            connection.send(get(protocol, "/", *fields))
-            response = answer(connection.rest(), protocol)
+        response = asked(server, protocol, get(protocol, "/", *fields))
         assert (response.status, response.reason, response.body) == expected

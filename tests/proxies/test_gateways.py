@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -18,8 +17,8 @@ from proxy.programs import PROGRAMS
 from tests.apps.behind_gateway import streamed
 from tests.packages import lacking, need
 from tests.support.certificate import certificate
-from tests.support.proxies import WebServer, reserve
-from tests.testkit.client import BadResponse, Connection, Response
+from tests.support.proxies import HAPROXY, WebServer, nginx_text, reserve
+from tests.testkit.client import BadResponse, Connection, Response, chunked, receive_until
 from tests.testkit.server import MODES, Server, wait_for
 
 APP = "tests/apps/behind_gateway.py"
@@ -128,19 +127,8 @@ def nginx(folder: Path, places: list[tuple[Way, int, str]]) -> str:
                 lines += ["uwsgi_param PATH_INFO $rest;"]
         place = f"location {location} {{ {' '.join(lines)} }}"
         servers.append(f"server {{ listen 127.0.0.1:{port}{tls}; {place} }}")
-    temporary = " ".join(
-        f"{what}_temp_path {folder}/{what};"
-        for what in ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
-    )
-    return f"""
-        daemon off; pid {folder}/nginx.pid; error_log stderr info; worker_processes 1;
-        events {{ worker_connections 512; }}
-        http {{
-            access_log off; {temporary} client_max_body_size 100m;
-            ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;
-            {chr(10).join(servers)}
-        }}
-    """
+    tls = f"ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;"
+    return nginx_text(folder, servers, tls)
 
 
 def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
@@ -208,16 +196,7 @@ def haproxy(folder: Path, places: list[tuple[Way, int, str]]) -> str:
     ]
     # Read first; that of proxy/ is not what this is about.
     (folder / "common.cfg").write_text("global\n")
-    return f"""
-        defaults
-            mode http
-            timeout connect 10s
-            timeout client 60s
-            timeout server 60s
-        fcgi-app ours
-            docroot /
-        {"".join(parts)}
-    """
+    return f"{HAPROXY}\nfcgi-app ours\n    docroot /\n{''.join(parts)}"
 
 
 CONFIGURATIONS = {"nginx": nginx, "lighttpd": lighttpd, "apache2": apache2, "haproxy": haproxy}
@@ -236,9 +215,9 @@ class Front(WebServer):
         certificate().write(folder / "tls.pem")
         places = []
         for way in ways:
-            found = re.search(rf"{way.protocol}://(127\.0\.0\.1:\d+)", server.urls)
-            assert found, server.urls
-            address = found[1] if way.kind == "tcp" else f"unix:{sockets / way.protocol}"
+            address = f"127.0.0.1:{server.port_of(way.protocol)}"
+            if way.kind == "unix":
+                address = f"unix:{sockets / way.protocol}"
             places.append((way, self.ports[way], address))
         program = PROGRAMS[name]
         (folder / f"gateways{program.suffix}").write_text(
@@ -248,11 +227,7 @@ class Front(WebServer):
 
     def connect(self, way: Way) -> Connection:
         """A connection of a client with an address of its own."""
-        connection = Connection(("127.0.0.1", self.ports[way]))
-        connection.socket.close()
-        connection.socket = socket.create_connection(
-            ("127.0.0.1", self.ports[way]), connection.socket.timeout, (CLIENT, 0)
-        )
+        connection = Connection(("127.0.0.1", self.ports[way]), CLIENT)
         if way.more == "tls":
             context = certificate().client_context()
             connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
@@ -345,9 +320,11 @@ def test_environ(stage: Stage, way: Way) -> None:
     with stage.connect(way) as connection:
         port = connection.socket.getsockname()[1]
         headers = ("X-A: b", "Cookie: c=d", "Proxy: http://evil.example/", "X-Forwarded-For: ::1")
-        environ = connection.request("GET", "/echo/a%20b/%C3%A9?e=%20f&g", *headers).json()[
-            "environ"
-        ]
+        target = "/echo/a%20b/%C3%A9?e=%20f&g"
+        environ = connection.request("GET", target, *headers).json()["environ"]
+        for number in range(10):
+            other = connection.request("GET", f"/echo/{number}").json()["environ"]
+            assert other["PATH_INFO"] == f"/echo/{number}"
     expected = {
         "REQUEST_METHOD": "GET",
         "SCRIPT_NAME": "",
@@ -355,6 +332,7 @@ def test_environ(stage: Stage, way: Way) -> None:
         "QUERY_STRING": "e=%20f&g",
         "REMOTE_ADDR": CLIENT,
         "REMOTE_PORT": str(port),
+        "REQUEST_URI": target,
         "SERVER_PORT": str(stage.front(way.program).ports[way]),
         "SERVER_PROTOCOL": "HTTP/1.1",
         "HTTP_HOST": "test",
@@ -364,9 +342,10 @@ def test_environ(stage: Stage, way: Way) -> None:
         "wsgi.url_scheme": "http",
     }
     assert {key: environ.get(key) for key in expected} == expected
-    assert environ["REQUEST_URI"] == "/echo/a%20b/%C3%A9?e=%20f&g"
     assert environ["SERVER_NAME"]
     assert environ["SERVER_SOFTWARE"].startswith("poorhttp")
+    environ = stage.environ(way, "/mounted/echo?a")
+    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/mounted", "/echo")
 
 
 @asked([*SECURE, *SAID_SECURE])
@@ -376,35 +355,25 @@ def test_scheme(stage: Stage, way: Way) -> None:
 
 
 @asked(MOUNTED)
-@pytest.mark.parametrize("path", ["/echo", "/echo/a%20b", "/"])
-def test_mounted_by_the_web_server(stage: Stage, way: Way, path: str) -> None:
-    environ = stage.environ(way, f"/app{path}?a")
-    assert environ["SCRIPT_NAME"] == "/app"
-    assert environ["PATH_INFO"] == path.replace("%20", " ")
-    assert environ["REQUEST_URI"] == f"/app{path}?a"
+def test_mounted_by_the_web_server(stage: Stage, way: Way) -> None:
+    for path in ("/echo", "/echo/a%20b", "/"):
+        environ = stage.environ(way, f"/app{path}?a")
+        assert environ["SCRIPT_NAME"] == "/app"
+        assert environ["PATH_INFO"] == path.replace("%20", " ")
+        assert environ["REQUEST_URI"] == f"/app{path}?a"
 
 
 @asked(WAYS)
-def test_mounted_by_us(stage: Stage, way: Way) -> None:
-    environ = stage.environ(way, "/mounted/echo?a")
-    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/mounted", "/echo")
-
-
-@asked(WAYS)
-@pytest.mark.parametrize("size", [0, 1, 10_000, 1_500_000])
-def test_upload(stage: Stage, way: Way, size: int) -> None:
-    body = b"".join(streamed(size))
-    seen = stage.request(way, "POST", "/echo", body=body).json()
-    assert seen["body"].encode("latin-1") == body
-    assert seen["environ"].get("CONTENT_LENGTH", "0") == str(size)
-
-
-@asked(WAYS)
-def test_upload_in_chunks(stage: Stage, way: Way) -> None:
-    """Where it is all collected first; its length is known then."""
+def test_uploads(stage: Stage, way: Way) -> None:
+    for size in (0, 1, 10_000, 1_500_000):
+        body = b"".join(streamed(size))
+        seen = stage.request(way, "POST", "/echo", body=body).json()
+        assert seen["body"].encode("latin-1") == body, size
+        assert seen["environ"].get("CONTENT_LENGTH", "0") == str(size)
+    # In chunks, where it is all collected first; its length is known then.
     with stage.connect(way) as connection:
         connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
-        connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
+        connection.send(chunked(*[b"hello"] * 1_000))
         response = connection.response()
     if way.program == "apache2" and way.protocol != "fastcgi":
         # It does not know the length, and has to say it.
@@ -416,46 +385,25 @@ def test_upload_in_chunks(stage: Stage, way: Way) -> None:
     assert "HTTP_TRANSFER_ENCODING" not in seen["environ"]
 
 
-@asked(WAYS)
-def test_one_behind_the_other(stage: Stage, way: Way) -> None:
-    with stage.connect(way) as connection:
-        for number in range(20):
-            environ = connection.request("GET", f"/echo/{number}").json()["environ"]
-            assert environ["PATH_INFO"] == f"/echo/{number}"
-
-
 # Answers
 
 
 @asked(WAYS)
-def test_head(stage: Stage, way: Way) -> None:
+def test_answers(stage: Stage, way: Way) -> None:
     with stage.connect(way) as connection:
         response = connection.request("HEAD", "/answers/one")
         assert (response.status, response.body) == (200, b"")
-        assert connection.request("GET", "/answers/one").body == b"hello"
-
-
-@asked(WAYS)
-@pytest.mark.parametrize(
-    ("path", "status", "body"),
-    [
-        ("one", 200, b"hello"),
-        ("several", 200, b"one two three"),
-        ("generated", 200, b"one two three"),
-        ("empty", 200, b""),
-        ("no_content", 204, b""),
-        ("not_modified", 304, b""),
-    ],
-)
-def test_answer(stage: Stage, way: Way, path: str, status: int, body: bytes) -> None:
-    with stage.connect(way) as connection:
-        response = connection.request("GET", f"/answers/{path}")
-        assert (response.status, response.body) == (status, body)
-        assert connection.request("GET", "/answers/one").body == b"hello"
-
-
-@asked(WAYS)
-def test_cookies(stage: Stage, way: Way) -> None:
+        for path, status, body in (
+            ("one", 200, b"hello"),
+            ("several", 200, b"one two three"),
+            ("generated", 200, b"one two three"),
+            ("empty", 200, b""),
+            ("no_content", 204, b""),
+            ("not_modified", 304, b""),
+        ):
+            response = connection.request("GET", f"/answers/{path}")
+            assert (response.status, response.body) == (status, body), path
+            assert connection.request("GET", "/answers/one").body == b"hello", path
     assert stage.get(way, "/answers/cookies").get_all("Set-Cookie") == ["a=1", "b=2"]
 
 
@@ -464,41 +412,35 @@ def test_pieces_go_on_as_they_come(stage: Stage, way: Way, tmp_path: Path) -> No
     gate = tmp_path / "gate"
     with stage.connect(way) as connection:
         connection.send_request("GET", f"/pieces?{gate}")
-        seen = b""
-        while b"first\n" not in seen:
-            received = connection.socket.recv(65536)
-            assert received, seen
-            seen += received
+        receive_until(connection, b"first\n")
         gate.touch()
-        while b"second\n" not in seen:
-            received = connection.socket.recv(65536)
-            assert received, seen
-            seen += received
+        receive_until(connection, b"second\n")
 
 
 @asked(WAYS)
-@pytest.mark.parametrize(
-    "path", [f"/large?{LARGE}", f"/streamed?{LARGE}", "/static/large.bin", "/file"]
-)
-def test_a_slow_reader(stage: Stage, way: Way, path: str) -> None:
+def test_a_slow_reader(stage: Stage, way: Way) -> None:
     """Others are answered while it does not read; then it gets everything."""
-    if path == "/file":
-        path = f"/file?{stage.site / 'large.bin'}"
-    with stage.connect(way) as connection:
-        connection.send_request("GET", path)
-        assert not connection.at_end()
-        for _ in range(3):
-            assert stage.get(way, "/answers/one").body == b"hello"
-        response = connection.response()
-        assert response.status == 200
-        assert response.body == (stage.site / "large.bin").read_bytes()
+    file = stage.site / "large.bin"
+    for path in (f"/large?{LARGE}", f"/streamed?{LARGE}", "/static/large.bin", f"/file?{file}"):
+        with stage.connect(way) as connection:
+            connection.send_request("GET", path)
+            assert not connection.at_end()
+            for _ in range(3):
+                assert stage.get(way, "/answers/one").body == b"hello"
+            response = connection.response()
+            assert response.status == 200
+            assert response.body == file.read_bytes(), path
 
 
 @asked(WAYS)
-def test_an_application_that_raises(stage: Stage, way: Way) -> None:
+def test_faults(stage: Stage, way: Way) -> None:
+    """An application that raises, and a request that is refused, whoever finds the fault."""
     response = stage.get(way, "/raises")
     assert response.status == 500
     assert b"Internal Server Error" in response.body
+    with stage.connect(way) as connection:
+        connection.send(b"GET /echo HTTP/1.1\r\nHost: a,b\r\n\r\n")
+        assert connection.response().status == 400
     assert stage.get(way, "/answers/one").body == b"hello"
 
 
@@ -519,33 +461,17 @@ def is_noticed(way: Way, path: str) -> bool:
     return (way.program, way.protocol, way.more) != ("apache2", "scgi", "")
 
 
-def looks_incomplete(stage: Stage, way: Way, path: str) -> None:
-    """Ask for an answer that does not come whole, and then for another."""
-    with stage.connect(way) as connection:
-        # Some end a kept connection no sooner than they end idle ones.
-        connection.send_request("GET", path, "Connection: close")
-        with pytest.raises(BadResponse):
-            connection.response()
-    assert stage.get(way, "/answers/one").body == b"hello"
-
-
-@asked([way for way in WAYS if is_noticed(way, "/cut")])
-def test_an_answer_cut_short(stage: Stage, way: Way) -> None:
-    looks_incomplete(stage, way, "/cut")
-
-
-@asked([way for way in WAYS if is_noticed(way, "/short")])
-def test_an_answer_shorter_than_it_said(stage: Stage, way: Way) -> None:
-    looks_incomplete(stage, way, "/short")
-
-
-@asked(WAYS)
-def test_a_request_that_is_refused(stage: Stage, way: Way) -> None:
-    """Whoever finds the fault first."""
-    with stage.connect(way) as connection:
-        connection.send(b"GET /echo HTTP/1.1\r\nHost: a,b\r\n\r\n")
-        assert connection.response().status == 400
-    assert stage.get(way, "/answers/one").body == b"hello"
+@asked([way for way in WAYS if is_noticed(way, "/cut") or is_noticed(way, "/short")])
+def test_an_answer_that_is_not_whole(stage: Stage, way: Way) -> None:
+    """It is cut short, or shorter than it said; then another is."""
+    for path in ("/cut", "/short"):
+        if is_noticed(way, path):
+            with stage.connect(way) as connection:
+                # Some end a kept connection no sooner than they end idle ones.
+                connection.send_request("GET", path, "Connection: close")
+                with pytest.raises(BadResponse):
+                    connection.response()
+            assert stage.get(way, "/answers/one").body == b"hello"
 
 
 # Files
@@ -562,10 +488,7 @@ def test_files(stage: Stage, way: Way) -> None:
     assert (part.status, part.body) == (206, (stage.site / "large.bin").read_bytes()[1000:1010])
     assert stage.get(way, "/static/nowhere").status == 404
     assert stage.request(way, "POST", "/static/large.bin", body=b"").status == 405
-
-
-@asked(WAYS)
-def test_a_folder_without_its_slash(stage: Stage, way: Way) -> None:
+    # A folder without its slash.
     response = stage.get(way, "/static/a%20b/%C3%A9?d=%20e")
     assert response.status in (301, 302, 307, 308)
     location = response.get("Location")

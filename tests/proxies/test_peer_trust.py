@@ -1,15 +1,14 @@
-"""Peer trust: fields of proxies about the client, believed or not, in every mode."""
+"""Peer trust: fields of proxies about the client, believed or not."""
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import socket
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -23,19 +22,23 @@ from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.check_each import by_file, check_each
 from tests.support.forked_command import run_command
-from tests.support.proxies import WebServer, reserve
+from tests.support.proxies import HAPROXY, WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, stop_all, wait_for
+from tests.testkit.server import READY, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
 #: Of version 1, over IPv4.
 LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
 CLIENT = "203.0.113.1"
+TRUST = ("--trusted-proxies", "127.0.0.1")
+PROXIED = (*TRUST, "--proxy-protocol", "on")
 #: A field without what a server refuses.
 PLAIN = re.compile(r"[\t -~]*")
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#: The options of servers that cases are about.
+PLACES = sorted({case.options for case in CASES})
 #: Of these the peer is not trusted.
 STRANGERS = [
     case
@@ -71,12 +74,9 @@ def groups(cases: list[Case]) -> list[object]:
 class Place:
     """A server that listens in all the ways in which cases connect."""
 
-    def __init__(self, mode: str, options: tuple[str, ...]) -> None:
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = str(Path(self.folder.name).resolve() / "socket")
-        bind = ("127.0.0.1:0", f"unix:{self.path}", *(["[::1]:0"] if HAS_IPV6 else []))
-        self.server = Server(ECHO, mode, *options, bind=bind)
-        self.port = int((re.findall(r"\[::1\]:(\d+)", self.server.urls) or ["0"])[0])
+    def __init__(self, server: Server, path: str) -> None:
+        self.server, self.path = server, path
+        self.port = int((re.findall(r"\[::1\]:(\d+)", server.urls) or ["0"])[0])
 
     def connect(self, peer: str) -> Connection:
         """Connect as somebody."""
@@ -100,27 +100,20 @@ class Place:
         return plain | {"SERVER_NAME": server[0], "SERVER_PORT": server[1]}
 
 
-class Places:
-    """Those of one mode, by their options."""
-
-    def __init__(self, mode: str) -> None:
-        self.mode = mode
-        self.running: dict[tuple[str, ...], Place] = {}
-
-    def of(self, case: Case) -> Place:
-        """The one that a case is about."""
-        if case.options not in self.running:
-            self.running[case.options] = Place(self.mode, case.options)
-        return self.running[case.options]
+Places = Callable[[Case], Place]
 
 
 @pytest.fixture(scope="module")
-def places(mode: str) -> Iterator[Places]:
-    places = Places(mode)
-    yield places
-    stop_all(place.server for place in places.running.values())
-    for place in places.running.values():
-        place.folder.cleanup()
+def places(serve: Serve) -> Iterator[Places]:
+    """The place that a case is about."""
+    with TemporaryDirectory() as folder:
+
+        def place(case: Case) -> Place:
+            path = f"{folder}/{PLACES.index(case.options)}"
+            bind = ("127.0.0.1:0", f"unix:{path}", *(["[::1]:0"] if HAS_IPV6 else []))
+            return Place(serve(ECHO, *case.options, bind=bind), path)
+
+        yield place
 
 
 def environ_of(response: Response) -> dict[str, str]:
@@ -146,10 +139,10 @@ def refused(place: Place, connection: Connection, case: Case, before: int) -> No
     assert not [line for line in lines if line.startswith("ran ")]
 
 
-def check_case(case: Case, place: Place) -> None:
+def check_case(case: Case, place: Place, slowly: bool = False) -> None:
     before = place.server.log_size()
     with place.connect(case.peer) as connection:
-        connection.send(case.preamble + case.request)
+        (connection.send_slowly if slowly else connection.send)(case.preamble + case.request)
         if case.refusal:
             refused(place, connection, case, before)
             return
@@ -157,7 +150,7 @@ def check_case(case: Case, place: Place) -> None:
         expected = case.expected(plain)
         first = environ_of(connection.response())
         check(first, expected)
-        if b"HTTP/1.0" in case.request:
+        if slowly or b"HTTP/1.0" in case.request:
             return
         # The same head is remembered; what is said by another one must not be, nor forgotten.
         for _ in range(3):
@@ -172,28 +165,19 @@ def check_case(case: Case, place: Place) -> None:
         assert environ_of(connection.response()) == first
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("cases", groups(CASES))
 def test_cases(places: Places, cases: list[Case]) -> None:
-    """Each on a connection of its own: who connects, and what is said first, is of that."""
-    check_each(cases, lambda case: check_case(case, places.of(case)))
+    """Each on a connection of its own: who connects, and what is said first, is of that.
 
-
-def check_octet_by_octet(case: Case, place: Place) -> None:
-    before = place.server.log_size()
-    with place.connect(case.peer) as connection:
-        connection.send_slowly(case.preamble + case.request)
-        if case.refusal:
-            refused(place, connection, case, before)
-        else:
-            expected = case.expected(place.plain(case.peer, connection))
-            check(environ_of(connection.response()), expected)
+    The reactor decides it, in all modes alike; `test_each_request_has_its_own_client` asks in each.
+    """
+    check_each(cases, lambda case: check_case(case, places(case)))
 
 
 @pytest.mark.parametrize("cases", groups([case for case in CASES if case.preamble]))
 def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
     """The core reads them; its tests do this as well (core/http/tests/trust_cases.rs)."""
-    check_each(cases, lambda case: check_octet_by_octet(case, places.of(case)))
+    check_each(cases, lambda case: check_case(case, places(case), slowly=True))
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.
@@ -211,20 +195,21 @@ def test_whatever_a_stranger_says_changes_nothing(
     places: Places, stranger: Case, requests: list[list[str]]
 ) -> None:
     """Fields of all cases, in any combination, on connections that live on."""
-    with places.of(stranger).connect(stranger.peer) as connection:
-        plain = places.of(stranger).plain(stranger.peer, connection) | {"HTTP_HOST": "test"}
+    place = places(stranger)
+    with place.connect(stranger.peer) as connection:
+        plain = place.plain(stranger.peer, connection) | {"HTTP_HOST": "test"}
         for said in requests:
             environ = environ_of(connection.request("GET", "/", *said))
             check(environ, plain)
             assert not [key for key in environ if "FORWARDED" in key]
 
 
+@pytest.mark.each_mode
 def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
     """Also when one head is remembered, and not the others between its repetitions."""
     log = tmp_path / "access.log"
     options = ("--access-log", str(log), "--access-log-format", "%h %{X-Forwarded-For}i")
-    trust = ("--trusted-proxies", "127.0.0.1")
-    with Server(ECHO, mode, *trust, *options) as server, server.connect() as connection:
+    with Server(ECHO, mode, *TRUST, *options) as server, server.connect() as connection:
         for number in [*range(12)] * 3:
             said = f"X-Forwarded-For: 203.0.113.{number}"
             environ = environ_of(connection.request("GET", "/", said))
@@ -238,9 +223,15 @@ def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
 
 def test_access_log(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
-    with Server(ECHO, mode, *options, "--access-log-format", "%h|%a|%{X-Forwarded-For}i|%>s") as at:
-        with Connection(("127.0.0.1", at.port), "127.0.0.1") as connection:
+    options = (
+        *TRUST,
+        "--access-log",
+        str(log),
+        "--access-log-format",
+        "%h|%a|%{X-Forwarded-For}i|%>s",
+    )
+    with Server(ECHO, mode, *options) as at:
+        with at.connect() as connection:
             for said in ("203.0.113.1:81", "203.0.113.1:81", "unknown", "", "::ffff:203.0.113.2"):
                 connection.request("GET", "/", *([f"X-Forwarded-For: {said}"] if said else []))
             assert connection.request("GET", "/", "X-Forwarded-For: a").status == 400
@@ -260,43 +251,24 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
     )
 
 
-def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
-    trust = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
-    logged = ("--access-log", str(log), "--access-log-format", "json")
-    with Server(ECHO, mode, *trust, *logged) as server, server.connect() as connection:
-        connection.send(LINE + GET)
-        assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
-    (line,) = log.read_text().splitlines()
-    assert json.loads(line)["remote_addr"] == CLIENT
-
-
-def test_error_log_names_the_client(mode: str) -> None:
-    with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1", "--max-body", "5") as server:
-        for said, name in [
-            ("203.0.113.1", "203.0.113.1"),
-            ("[2001:db8::1]:81", "[2001:db8::1]:81"),
-            ("2001:db8::2", "2001:db8::2"),
-        ]:
-            with server.connect() as connection:
-                connection.send(
-                    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-                    b"X-Forwarded-For: %s\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n" % said.encode()
-                )
-                assert connection.response().status == 413
-            server.wait_log(f" of {name}: refused with 413")
-
-
-def test_error_log_names_nobody_for_another(mode: str) -> None:
-    """What was said of a request is not true of the one behind it."""
-    with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1") as server:
+def test_error_log_names_the_client(serve: Serve) -> None:
+    server = serve(ECHO, *TRUST, "--max-body", "5")
+    for name in ("203.0.113.1", "[2001:db8::1]:81", "2001:db8::2"):
         with server.connect() as connection:
-            ours = connection.socket.getsockname()[1]
-            connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
-            connection.send(b"nonsense\r\n\r\n")
-            assert connection.response().status == 400
-        server.wait_log(f" of 127.0.0.1:{ours}: refused with 400")
-        assert "203.0.113.1" not in server.log()
+            chunked = "Transfer-Encoding: chunked"
+            connection.send_request("POST", "/", chunked, f"X-Forwarded-For: {name}")
+            connection.send(b"6\r\nabcdef\r\n0\r\n\r\n")
+            assert connection.response().status == 413
+        server.wait_log(f" of {name}: refused with 413")
+    # What was said of a request is not true of the one behind it.
+    before = server.log_size()
+    with server.connect() as connection:
+        ours = connection.socket.getsockname()[1]
+        connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
+        connection.send(b"nonsense\r\n\r\n")
+        assert connection.response().status == 400
+    server.wait_log(f" of 127.0.0.1:{ours}: refused with 400")
+    assert "203.0.113.1" not in server.log(before)
 
 
 # Who answers
@@ -307,36 +279,30 @@ def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
     for name in ("ours", "theirs"):
         (tmp_path / name / "below").mkdir(parents=True)
         (tmp_path / name / "name.txt").write_text(name)
+        (tmp_path / name / "below" / "index.html").write_text("below")
     (tmp_path / "x.ini").write_text(
         f"[http]\ntarget = {ECHO}\nstatic = /files={tmp_path}/ours\n"
         f"[host:a.example]\nstatic = /files={tmp_path}/theirs\nmount = /app={ECHO}\n"
     )
     config = ("-c", str(tmp_path / "x.ini"))
-    with Server(ECHO, mode, *config, "--trusted-proxies", "127.0.0.1") as server:
-        by_x = ("X-Forwarded-Host: A.example:8080",)
-        by_forwarded = ('Forwarded: host="a.example"',)
+    with Server(ECHO, mode, *config, *TRUST) as server:
+        said = ("X-Forwarded-Host: A.example:8080", 'Forwarded: host="a.example"')
         with server.connect() as connection:
-            for _ in range(3):
-                for said in (by_x, by_forwarded):
-                    assert connection.request("GET", "/files/name.txt", *said).body == b"theirs"
-                    assert connection.request("GET", "/files/name.txt").body == b"ours"
-                    environ = environ_of(connection.request("GET", "/app/x", *said))
-                    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/app", "/x")
-                    prefixed = (*said, "X-Forwarded-Prefix: /outer")
-                    environ = environ_of(connection.request("GET", "/app/x", *prefixed))
-                    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/outer/app", "/x")
+            for host in said * 3:
+                assert connection.request("GET", "/files/name.txt", host).body == b"theirs"
+                assert connection.request("GET", "/files/name.txt").body == b"ours"
+                for outer in ("", "/outer"):
+                    fields = [host, *([f"X-Forwarded-Prefix: {outer}"] if outer else [])]
+                    environ = environ_of(connection.request("GET", "/app/x", *fields))
+                    assert environ["SCRIPT_NAME"] == f"{outer}/app"
+                    assert environ["PATH_INFO"] == "/x"
+        for prefix in ("", "/caf%C3%A9"):
+            fields = [f"X-Forwarded-Prefix: {prefix}/"] if prefix else []
+            found = server.get("/files/below", *fields).get("Location")
+            assert found == f"{prefix}/files/below/"
         with Connection(("127.0.0.1", server.port), "127.0.0.2") as connection:
-            assert connection.request("GET", "/files/name.txt", *by_x).body == b"ours"
-            assert environ_of(connection.request("GET", "/app/x", *by_x))["SCRIPT_NAME"] == ""
-
-
-def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "index.html").write_text("below")
-    with Server(f"static:{tmp_path}", mode, "--trusted-proxies", "127.0.0.1") as server:
-        said = "X-Forwarded-Prefix: /caf%C3%A9/"
-        assert server.get("/below", said).get("Location") == "/caf%C3%A9/below/"
-        assert server.get("/below").get("Location") == "/below/"
+            assert connection.request("GET", "/files/name.txt", said[0]).body == b"ours"
+            assert environ_of(connection.request("GET", "/app/x", said[0]))["SCRIPT_NAME"] == ""
 
 
 # The PROXY protocol on a connection
@@ -344,7 +310,7 @@ def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def proxied(serve: Serve) -> Server:
-    return serve(ECHO, "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    return serve(ECHO, *PROXIED)
 
 
 def test_many_requests_behind_a_preamble(proxied: Server) -> None:
@@ -361,44 +327,33 @@ def test_many_requests_behind_a_preamble(proxied: Server) -> None:
             assert answer["environ"]["REMOTE_PORT"] == "4711"
 
 
-def test_a_preamble_alone_and_a_request_later(proxied: Server) -> None:
+def test_a_preamble_stands_alone_before_the_first_request(proxied: Server) -> None:
+    """It may end early; the request may come later, and another preamble may not."""
+    with proxied.connect() as connection:
+        connection.send(LINE[:20])
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert connection.at_end()
     with proxied.connect() as connection:
         connection.send(LINE)
         # By the answer to another connection it has usually been read.
         with proxied.connect() as other:
             other.send(LINE + GET)
-            other.response()
+            assert other.response().status == 200
         connection.send(GET)
         assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
-
-
-def test_a_preamble_stands_before_the_first_request_only(proxied: Server) -> None:
-    with proxied.connect() as connection:
-        connection.send(LINE + GET + LINE)
-        assert connection.response().status == 200
+        connection.send(LINE)
         assert connection.response().status == 400
         assert connection.at_end()
 
 
 @pytest.mark.parametrize("part", [b"", LINE[:20], b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xcb"])
 def test_a_preamble_has_the_time_of_a_head(serve: Serve, part: bytes) -> None:
-    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
-    server = serve(ECHO, *options, "--header-timeout", "0.2")
+    server = serve(ECHO, *PROXIED, "--header-timeout", "0.2")
     with server.connect() as connection:
         connection.send(part)
         if part:
             assert connection.response().status == 408
         assert connection.at_end()
-
-
-def test_a_preamble_that_ends_early(proxied: Server) -> None:
-    with proxied.connect() as connection:
-        connection.send(LINE[:20])
-        connection.socket.shutdown(socket.SHUT_WR)
-        assert connection.at_end()
-    with proxied.connect() as connection:
-        connection.send(LINE + GET)
-        assert connection.response().status == 200
 
 
 def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
@@ -436,12 +391,9 @@ def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
 # Real proxies
 
 
-HAPROXY = """\
-defaults
+CONFIG = """\
+{defaults}
     mode tcp
-    timeout connect 10s
-    timeout client 60s
-    timeout server 60s
 listen one
     bind 127.0.0.1:{one}
     server s 127.0.0.1:{server} send-proxy
@@ -459,13 +411,12 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
     """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
     need("haproxy")
     certificate().write(tmp_path / "tls.pem")
-    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
     reserved = [reserve() for _ in range(3)]
     one, two, tls = (each.getsockname()[1] for each in reserved)
-    with Server(ECHO, mode, *options) as server:
+    with Server(ECHO, mode, *PROXIED) as server:
         config = tmp_path / "haproxy.cfg"
-        ports = {"one": one, "two": two, "tls": tls, "server": server.port, "folder": tmp_path}
-        config.write_text(HAPROXY.format(**ports))
+        ports = {"one": one, "two": two, "tls": tls, "server": server.port}
+        config.write_text(CONFIG.format(**ports, folder=tmp_path, defaults=HAPROXY))
         words = (PROGRAMS["haproxy"].path(), "-db", "-f", str(config))
         with WebServer(*words, reserved=reserved) as proxy:
             wait_for(proxy.is_listening, "haproxy listens")
@@ -493,8 +444,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
     packet = b"\0\0\0\0"
     trust = ("--trusted-proxies", "192.0.2.1")
     with Server(ECHO, mode, *trust, bind=("127.0.0.1:0", "uwsgi://127.0.0.1:0")) as server:
-        port = int(re.findall(r"uwsgi://127\.0\.0\.1:(\d+)", server.urls)[0])
-        with Connection(("127.0.0.1", port)) as connection:
+        with Connection(("127.0.0.1", server.port_of("uwsgi"))) as connection:
             connection.send(packet)
             assert b"403" in connection.rest().split(b"\r\n")[0]
         server.wait_log("refused with 403 (an untrusted gateway)")
@@ -521,28 +471,22 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("what", ["serve", "check"])
-def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint: str) -> None:
-    done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
-    assert done.returncode == 3
-    assert "--proxy-protocol: " in done.stderr
-    assert complaint in done.stderr
-    assert not READY.search(done.stderr)
+def test_what_is_no_configuration(options: tuple[str, ...], complaint: str) -> None:
+    for what in ("serve", "check"):
+        done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
+        assert done.returncode == 3
+        assert "--proxy-protocol: " in done.stderr
+        assert complaint in done.stderr
+        assert not READY.search(done.stderr)
 
 
-def test_a_service_that_reads_its_connections_itself() -> None:
+def test_who_reads_its_connections_itself_and_the_library() -> None:
     options = ("--proxy-protocol", "on", "--trusted-proxies", "::1", "--bind", "127.0.0.1:0")
     done = run_command("check", "tcp:tests/apps/plain.py:handler", *options)
     assert done.returncode == 3
     assert "reads its connections itself" in done.stderr
-
-
-def test_the_library_says_the_same() -> None:
-    def application(environ: object, start_response: object) -> list[bytes]:
-        return []
-
     with pytest.raises(ConfigError, match="only trusted_proxies may speak"):
-        poorhttp.Server(application, proxy_protocol="on")
+        poorhttp.Server(print, proxy_protocol="on")  # type: ignore[arg-type]
 
 
 def test_the_library_hears_proxies() -> None:

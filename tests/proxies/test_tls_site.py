@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.support.proxies import APP, Proxy
+from tests.support.proxies import APP, TRUST, Proxy, check_client
 from tests.testkit.server import Server
 
 #: In the folders of files, those for everybody and those that the application hands out.
@@ -20,7 +20,8 @@ def server() -> Iterator[Server]:
     """At a socket in a folder of its own, which is `server.folder`."""
     with TemporaryDirectory() as name:
         socket = Path(name) / "poorhttp.sock"
-        with Server(APP, "threading", "-c", "proxy/site.ini", bind=(f"unix:{socket}",)) as server:
+        options = ("-c", "proxy/site.ini", *TRUST)
+        with Server(APP, "threading", *options, bind=(f"unix:{socket}",)) as server:
             yield server
 
 
@@ -50,6 +51,7 @@ def test_pages(proxy: Proxy) -> None:
             assert (head.status, head.body) == (200, b"")
         answer = connection.request("POST", "/echo", body=body).json()
         assert answer["body"].encode() == body
+    check_client(proxy, proxy.port, "https")
 
 
 @with_files

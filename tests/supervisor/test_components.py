@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.each_value import each_value
 from tests.testkit.process import children, wait_for_end
-from tests.testkit.server import ROOT, Server, wait_for
+from tests.testkit.server import ROOT, Server, patched, wait_for
 
 #: Components whose classes are named `FAULT_METHOD`: each does that wrong in that method.
 FAULTY = """\
@@ -217,24 +217,46 @@ def install(tmp_path: Path) -> Callable[..., dict[str, str]]:
 
 
 def notes(env: dict[str, str]) -> list[str]:
-    """Return what components have written down so far."""
     return Path(env["NOTES"]).read_text().splitlines()
 
 
-def serve(env: dict[str, str], *options: str) -> Server:
+#: Starts a server that replaces workers at once, however early they end.
+AT_ONCE = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.05)
+
+
+def serve(env: dict[str, str], *options: str, launcher: tuple[str, ...] = AT_ONCE) -> Server:
     """Return a server that uses the plug-in."""
     words = ("--plugins", "demo", *options)
-    return Server("tests/apps/gate.py", "threading", *words, env=env, tracebacks=True)
+    return Server(
+        "tests/apps/gate.py", "threading", *words, env=env, tracebacks=True, launcher=launcher
+    )
+
+
+def stop(server: Server, code: int = 0) -> None:
+    """Stop it, though what was logged is not checked."""
+    server.leave()
+    server.process.terminate()
+    assert server.wait() == code
+    server.kill()
+
+
+def end_successor(server: Server) -> None:
+    """Wait for the end of a main process that another has replaced, and stop the other one."""
+    assert server.wait() == 0
+    taken = re.search(r"process (\d+) has taken over", server.log())
+    assert taken is not None
+    assert server.get("/wait?/").json() == "waited"
+    server.leave()
+    os.kill(int(taken[1]), signal.SIGTERM)
+    wait_for_end(int(taken[1]))
 
 
 def only_worker(server: Server) -> int:
-    """Return the worker, when those of earlier versions have ended."""
     wait_for(lambda: len(children(server.process.pid)) == 1, "the only worker")
     return children(server.process.pid)[0]
 
 
 def reload(server: Server) -> str:
-    """Reload, and return how that went."""
     done = server.log().count("reloaded")
     server.process.send_signal(signal.SIGHUP)
     server.wait_log("reloaded", done + 1)
@@ -242,7 +264,6 @@ def reload(server: Server) -> str:
 
 
 def replace_worker(server: Server) -> None:
-    """Kill the worker, and wait for another one that serves."""
     before = only_worker(server)
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
@@ -253,7 +274,7 @@ def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) ->
     """The main process goes on in all that it does, and the component is switched off."""
     faulty = {f"{method}_faulty": f"raise_{method}" for method in METHODS}
     env = install(FAULTY, exits="exit_tick", closed="Closed", huge="Huge", wrong="Wrong", **faulty)
-    with serve(env, "--drain-delay", "0.1") as server:
+    with serve(env, "--drain-delay", "0.1", launcher=()) as server:
         replace_worker(server)
         results = [reload(server) for _ in range(4)]
         for result in results[:3]:
@@ -264,13 +285,7 @@ def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) ->
         # A binary upgrade, and then the stop of the new main process.
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("has taken over")
-        assert server.wait() == 0
-        taken = re.search(r"process (\d+) has taken over", server.log())
-        assert taken is not None
-        assert server.get("/wait?/").json() == "waited"
-        server.leave()
-        os.kill(int(taken[1]), signal.SIGTERM)
-        wait_for_end(int(taken[1]))
+        end_successor(server)
         log = server.log()
         for method in METHODS:
             assert (
@@ -328,48 +343,47 @@ def test_a_stop_that_does_not_return(method: str, install: Callable[..., dict[st
 
 @pytest.mark.parametrize("method", ["open", "start"])
 def test_a_start_that_does_not_return(method: str, install: Callable[..., dict[str, str]]) -> None:
-    with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
+    launcher = patched("poorhttp.supervisor.components", START_TIMEOUT=0.5)
+    with serve(install(FAULTY, hangs=f"sleep_{method}"), launcher=launcher) as server:
         assert f"{method} was interrupted, because there would be no workers" in server.log()
         replace_worker(server)
 
 
-#: Hooks whose method, of the name in $METHOD, does in a reload what `FAULTS` has.
+#: Hooks: a method does in a reload what the file $NOTES says, its name and one of `FAULTS`.
 HOOKS_OF_RELOADS = """
+import os
 from poorhttp.worker.plugin_hooks import WorkerHooks
 
 def quits():
     raise KeyboardInterrupt
 
 FAULTS.update(quit=quits, generator=lambda: (_ for _ in ()).throw(GeneratorExit))
-reloads = []
-
-class Hooks(WorkerHooks):
-    pass
-
-def faulty(self, *arguments):
-    if os.path.exists(os.environ["NOTES"]) and os.getpid() == MAIN:
-        FAULTS[os.environ["FAULT"]]()
-
-import os
 MAIN = os.getpid()
-setattr(Hooks, os.environ["METHOD"], faulty)
-HOOKS = Hooks()
+
+def faulty(method):
+    def call(self, *arguments):
+        if os.path.exists(os.environ["NOTES"]) and os.getpid() == MAIN:
+            with open(os.environ["NOTES"]) as file:
+                named, fault = file.read().split()
+            if named == method:
+                FAULTS[fault]()
+
+    return call
+
+names = ("complete", "check", "approve", "opened")
+HOOKS = type("Hooks", (WorkerHooks,), {name: faulty(name) for name in names})()
 """
 
 
-@pytest.mark.parametrize(
-    ("method", "fault"),
-    each_value(["complete", "check", "approve", "opened"], ["exit", "quit", "generator"]),
-)
-def test_hooks_that_raise_in_a_reload(
-    method: str, fault: str, install: Callable[..., dict[str, str]]
-) -> None:
+def test_hooks_that_raise_in_a_reload(install: Callable[..., dict[str, str]]) -> None:
     """Whatever they raise, the main process and the workers go on."""
     env = install(FAULTY + HOOKS_OF_RELOADS, "worker_hooks", hooks="HOOKS")
-    with serve({**env, "METHOD": method, "FAULT": fault}) as server:
-        Path(env["NOTES"]).touch()
-        result = reload(server)
-        assert "not reloaded; the previous version keeps serving: plug-in hooks of demo" in result
+    with serve(env) as server:
+        for case in ("complete exit", "check quit", "approve generator", "opened exit"):
+            Path(env["NOTES"]).write_text(case)
+            result = reload(server)
+            named = "not reloaded; the previous version keeps serving: plug-in hooks of demo"
+            assert named in result, case
         replace_worker(server)
 
 
@@ -378,14 +392,12 @@ def test_hooks_that_do_not_return_in_a_reload(
     method: str, install: Callable[..., dict[str, str]]
 ) -> None:
     env = install(FAULTY + HOOKS_OF_RELOADS, "worker_hooks", hooks="HOOKS")
-    with serve({**env, "METHOD": method, "FAULT": "sleep"}) as server:
-        Path(env["NOTES"]).touch()
+    with serve(env) as server:
+        Path(env["NOTES"]).write_text(f"{method} sleep")
         server.process.send_signal(signal.SIGHUP)
         server.wait_log(f"hooks of demo (poorhttp.worker_hooks): {method} does not return (in ")
         assert server.get("/wait?/").json() == "waited"
-        server.process.terminate()
-        assert server.wait() == 0
-        server.kill()
+        stop(server)
 
 
 def test_a_plug_in_whose_import_does_not_return_in_a_reload(
@@ -399,9 +411,7 @@ def test_a_plug_in_whose_import_does_not_return_in_a_reload(
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("late of demo (poorhttp.options): import does not return (in <module>, ")
         assert server.get("/wait?/").json() == "waited"
-        server.process.terminate()
-        assert server.wait() == 0
-        server.kill()
+        stop(server)
 
 
 #: Methods that change something of the main process, each once.
@@ -409,6 +419,7 @@ CHANGING = """\
 import os, signal, socket, subprocess, threading, time
 from poorhttp.errors import Stopped
 from poorhttp.supervisor.component import Component
+from poorhttp.worker.plugin_hooks import WorkerHooks
 
 def raise_in_child():
     if os.fork() == 0:
@@ -452,56 +463,87 @@ CHANGES = {
     "deaf": lambda: subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 3600; :"]),
 }
 
+MAIN = os.getpid()
+
+def change(names):
+    # Of these what the file $NOTES says, in the main process.
+    if os.getpid() == MAIN and os.path.exists(os.environ["NOTES"]):
+        with open(os.environ["NOTES"]) as file:
+            name = file.read()
+        if name in names:
+            os.remove(os.environ["NOTES"])
+            CHANGES[name]()
+
+class Hooks(WorkerHooks):
+    def check(self, settings):
+        change(CHANGES)
+
+HOOKS = Hooks()
+
+# A component for each change: what one of them does is said once.
 def __getattr__(name):
     def begun(self, kind):
-        CHANGES[name]()
+        change([name])
     if name not in CHANGES:
         raise AttributeError(name)
     return type(name, (Component,), {"begun": begun})
 """
 
+#: What is said of each change in the main process.
+NAMED = {
+    "ignored": "it has replaced handlers of the server: SIGTERM",
+    "default": "it has replaced handlers of the server: SIGTERM",
+    "children": "it has replaced handlers of the server: SIGCHLD",
+    "wakeups": "it has replaced handlers of the server: the wakeup descriptor",
+    "fork": "{} has forked a process that did not end itself; it is ended",
+    "child": "{} has forked a process that did not end itself; it is ended",
+    "stopped": "{} failed; the main process goes",
+    "wait": "a plug-in has waited for process",
+    "alarm": "it has set a timer (setitimer or alarm), whose signal would end the main",
+    "timer": "it has set a timer (setitimer or alarm), whose signal would end the main",
+    "blocked": "it has blocked signals of the server: SIGTERM, SIGCHLD",
+}
+
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("group", "method", "changes"),
     [
-        ("ignored", "it has replaced handlers of the server: SIGTERM"),
-        ("default", "it has replaced handlers of the server: SIGTERM"),
-        ("children", "it has replaced handlers of the server: SIGCHLD"),
-        ("wakeups", "it has replaced handlers of the server: the wakeup descriptor"),
-        ("fork", "begun has forked a process that did not end itself; it is ended"),
-        ("child", "begun has forked a process that did not end itself; it is ended"),
-        ("stopped", "changes of demo (poorhttp.components): begun failed; the main process goes"),
-        ("wait", "a plug-in has waited for process"),
-        ("alarm", "it has set a timer (setitimer or alarm), whose signal would end the main"),
-        ("timer", "it has set a timer (setitimer or alarm), whose signal would end the main"),
-        ("blocked", "it has blocked signals of the server: SIGTERM, SIGCHLD"),
+        ("components", "begun", [*NAMED]),
+        ("worker_hooks", "check", ["ignored", "alarm", "fork"]),
     ],
 )
-def test_what_a_method_changes_in_the_main_process(
-    change: str, named: str, install: Callable[..., dict[str, str]]
+def test_what_is_changed_in_the_main_process(
+    group: str, method: str, changes: list[str], install: Callable[..., dict[str, str]]
 ) -> None:
     """Its handlers of signals, and the number of its processes; it is restored and named."""
-    with serve(install(CHANGING, changes=change)) as server:
-        assert "the new version serves" in reload(server)
-        server.wait_log(named)
-        replace_worker(server)
-        server.process.terminate()
-        assert server.wait() == 0
-        server.kill()
+    added = {change: change for change in changes} if group == "components" else {"hook": "HOOKS"}
+    env = install(CHANGING, group, **added)
+    with serve(env) as server:
+        for change in changes:
+            before = server.log_size()
+            Path(env["NOTES"]).write_text(change)
+            assert "the new version serves" in reload(server), change
+            named = NAMED[change].format(method)
+            wait_for(lambda: named in server.log(before), f"{named} for {change}")  # noqa: B023
+            name = change if group == "components" else "hook"
+            if change != "wait":
+                assert f"{name} of demo (poorhttp.{group}): {method}" in server.log(before)
+            replace_worker(server)
+        stop(server)
 
 
-@pytest.mark.parametrize("change", ["closed", "listener"])
-@pytest.mark.parametrize("group", ["components", "worker_hooks"])
+@pytest.mark.parametrize(
+    ("change", "group"), each_value(["closed", "listener"], ["components", "worker_hooks"])
+)
 def test_descriptors_of_the_server_that_are_closed(
     change: str, group: str, install: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
     """The server cannot go on: the method is named, and requests in flight are finished."""
-    text = f"{CHANGING}{CHANGING_HOOKS}" if group == "worker_hooks" else CHANGING
-    env = install(text, group, changes="HOOKS" if group == "worker_hooks" else change)
-    with serve({**env, "CHANGE": change}) as server:
+    env = install(CHANGING, group, changes="HOOKS" if group == "worker_hooks" else change)
+    with serve(env) as server:
         (worker,) = children(server.process.pid)
         connection = server.enter(gate := tmp_path / "gate")
-        Path(env["NOTES"]).touch()
+        Path(env["NOTES"]).write_text(change)
         server.process.send_signal(signal.SIGHUP)
         method = "begun" if group == "components" else "check"
         server.wait_log(f"demo (poorhttp.{group}): {method} has closed descriptors of the server: ")
@@ -513,58 +555,31 @@ def test_descriptors_of_the_server_that_are_closed(
         server.kill()
 
 
-@pytest.mark.parametrize("change", ["program", "deaf"])
-def test_programs_that_are_left_running(
-    change: str, install: Callable[..., dict[str, str]]
-) -> None:
-    with serve(install(CHANGING, changes=change)) as server:
-        assert "the new version serves" in reload(server)
+def left_behind(install: Callable[..., dict[str, str]], *changes: str) -> tuple[str, list[int]]:
+    """Make changes in a server that stops then; its log, and the programs that it has started."""
+    env = install(CHANGING, **{change: change for change in changes})
+    with serve(env) as server:
+        for change in changes:
+            Path(env["NOTES"]).write_text(change)
+            assert "the new version serves" in reload(server)
         wait_for(lambda: len(children(server.process.pid)) == 2, "the worker and the program")
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in children(server.process.pid)}
-        (left,) = (pid for pid, name in names.items() if name in ("sleep\n", "sh\n"))
         server.process.terminate()
         assert server.wait() == 0
-        text = f"plug-ins have left programs running, which are ended: {left} ("
-        assert text in server.log()
-        wait_for_end(left)
+        log = server.log()
         server.kill()
+    return log, [pid for pid, name in names.items() if name in ("sleep\n", "sh\n")]
 
 
-#: Hooks that change something of the main process in a reload.
-CHANGING_HOOKS = """\
-from poorhttp.worker.plugin_hooks import WorkerHooks
-
-MAIN = os.getpid()
-
-class Hooks(WorkerHooks):
-    def check(self, settings):
-        if os.path.exists(os.environ["NOTES"]) and os.getpid() == MAIN:
-            CHANGES[os.environ["CHANGE"]]()
-
-HOOKS = Hooks()
-"""
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ("ignored", "check: it has replaced handlers of the server: SIGTERM"),
-        ("alarm", "check: it has set a timer (setitimer or alarm), whose signal would end"),
-        ("fork", "check has forked a process that did not end itself; it is ended"),
-    ],
-)
-def test_what_a_hook_changes_in_the_main_process(
-    change: str, named: str, install: Callable[..., dict[str, str]]
+@pytest.mark.parametrize("change", ["program", "deaf"])
+def test_programs_and_threads_that_are_left_running(
+    change: str, install: Callable[..., dict[str, str]]
 ) -> None:
-    env = install(CHANGING + CHANGING_HOOKS, "worker_hooks", changes="HOOKS")
-    with serve({**env, "CHANGE": change}) as server:
-        Path(env["NOTES"]).touch()
-        assert "the new version serves" in reload(server)
-        server.wait_log(f"changes of demo (poorhttp.worker_hooks): {named}")
-        replace_worker(server)
-        server.process.terminate()
-        assert server.wait() == 0
-        server.kill()
+    """Python would wait for a thread at the end."""
+    log, (left,) = left_behind(install, change, "thread")
+    assert f"plug-ins have left programs running, which are ended: {left} (" in log
+    wait_for_end(left)
+    assert "without threads of plug-ins, which have not ended: ['lasting']" in log
 
 
 def test_parsers_of_options_in_a_reload(
@@ -607,19 +622,7 @@ def test_parsers_of_options_in_a_reload(
             assert "the new version serves" in reload(server)
             server.wait_log(text)
         replace_worker(server)
-        server.process.terminate()
-        assert server.wait() == 0
-        server.kill()
-
-
-def test_a_thread_that_is_left(install: Callable[..., dict[str, str]]) -> None:
-    """Python would wait for it at the end."""
-    with serve(install(CHANGING, changes="thread")) as server:
-        assert "the new version serves" in reload(server)
-        server.process.terminate()
-        assert server.wait() == 0
-        assert "without threads of plug-ins, which have not ended: ['lasting']" in server.log()
-        server.kill()
+        stop(server)
 
 
 def test_events(install: Callable[..., dict[str, str]]) -> None:
@@ -665,7 +668,7 @@ def test_an_upgrade_hands_on_sockets_and_memory(
     install: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
     env = install(NOTING, listening="Listening")
-    with serve({**env, "LISTENS": f"unix:{tmp_path}/socket"}) as server:
+    with serve({**env, "LISTENS": f"unix:{tmp_path}/socket"}, launcher=()) as server:
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("has taken over")
         assert server.wait() == 0
@@ -801,7 +804,7 @@ def test_components_that_keep_the_main_process_from_waiting(
 def test_sequences_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     methods = ("filenos", "filenos_to_write", "pools", "listeners", "memory")
     env = install(ENDLESS, **{f"the-{method}": method for method in methods})
-    with serve(env) as server:
+    with serve(env, launcher=()) as server:
         replace_worker(server)
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("has taken over")
@@ -809,11 +812,7 @@ def test_sequences_without_an_end(install: Callable[..., dict[str, str]], tmp_pa
         for method in methods:
             named = f"plug-in the-{method} of demo (poorhttp.components): {method} failed"
             assert named in log, method
-        server.wait()
-        taken = re.search(r"process (\d+) has taken over", log)
-        assert taken is not None
-        os.kill(int(taken[1]), signal.SIGTERM)
-        wait_for_end(int(taken[1]))
+        end_successor(server)
         server.kill()
 
 

@@ -34,7 +34,6 @@ def main(mode: str) -> Iterator[MainProcess]:
 
 
 def served_by(response: Response) -> int:
-    """The worker that gave an answer."""
     assert response.status == 200
     return int(response.body.split()[0])
 
@@ -116,35 +115,35 @@ def test_a_pipeline_is_answered_to_its_end(main: MainProcess, tmp_path: Path, pi
     main.ended(pid)
 
 
+#: The beginning of a request, its end, and what is said of it.
+HALVES = [
+    (b"G", b"ET /head HTTP/1.1\r\nHost: a\r\n\r\n", b"/head"),
+    (b"GET /half HTTP/1.1\r\n", b"Host: a\r\n\r\n", b"/half"),
+    (b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx", b"y", b"/body xy"),
+]
+
+
 @pytest.mark.each_mode
-@pytest.mark.parametrize(
-    ("before", "behind", "path"),
-    [
-        (b"G", b"ET /head HTTP/1.1\r\nHost: a\r\n\r\n", b"/head"),
-        (b"GET /half HTTP/1.1\r\n", b"Host: a\r\n\r\n", b"/half"),
-        (b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx", b"y", b"/body xy"),
-    ],
-)
-def test_what_is_half_there_is_heard_out(
-    mode: str, before: bytes, behind: bytes, path: bytes
-) -> None:
+def test_what_is_half_there_is_heard_out(mode: str) -> None:
     # What is half there may stay so for as long as a busy machine needs for the other worker.
     patient = [f"{name}_timeout={NEVER}" for name in ("graceful", "header", "body")]
     with MainProcess(mode, "drain_timeout=0", *patient) as main:
         one = main.start()
-        connections = [opened(main), main.connect()]
-        for connection in connections:
-            connection.send(before)
-        opened(main).close()
-        other = main.replace(one)
-        for connection in connections:
-            connection.send(behind)
-            answer = connection.response()
-            assert answer.body.strip() == b"%d %s" % (one, path)
-            assert answer.get("Connection") == "close"
-            assert connection.at_end()
-        main.ended(one)
-        assert served_by(main.connect().request("GET", "/")) == other
+        for before, behind, path in HALVES:
+            connections = [opened(main), main.connect()]
+            for connection in connections:
+                connection.send(before)
+            opened(main).close()
+            other = main.replace(one)
+            for connection in connections:
+                connection.send(behind)
+                answer = connection.response()
+                assert answer.body.strip() == b"%d %s" % (one, path)
+                assert answer.get("Connection") == "close"
+                assert connection.at_end()
+            main.ended(one)
+            assert served_by(main.connect().request("GET", "/")) == other
+            one = other
 
 
 def test_an_answer_that_has_not_begun_says_that_it_is_the_last(
@@ -314,7 +313,6 @@ class Clients:
                         break
 
     def once(self) -> None:
-        """A connection for each request."""
         while not self.enough.wait(self.pause):
             with Connection(("127.0.0.1", self.main.port)) as connection:
                 connection.request("GET", "/", "Connection: close")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.certificate import certificate
+from tests.support.development import answering
 from tests.support.tls_client import APP, BIND, told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
@@ -84,11 +85,7 @@ def test_nothing_wakes_a_server_with_certificates(folder: Path) -> None:
 
 def test_nothing_wakes_the_development_server(folder: Path) -> None:
     """The longer nothing is saved, the more seldom is looked for what inotify does not report."""
-    (folder / "app.py").write_text(
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [b'']\n"
-    )
+    (folder / "app.py").write_text(answering("b''"))
     with Server("app:application", cwd=folder, verb="dev") as server:
         assert server.get("/").status == 200
         sleeps_at_last([server])

@@ -40,7 +40,6 @@ LIMIT = ("--graceful-timeout", "0.5")
 
 
 def kill_main(server: Program) -> list[int]:
-    """Kill the main process; return its children."""
     pids = children(server.process.pid)
     os.kill(server.process.pid, signal.SIGKILL)
     server.process.wait(HANG)

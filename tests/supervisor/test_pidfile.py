@@ -14,9 +14,10 @@ import pytest
 
 from poorhttp.errors import ConfigError
 from poorhttp.process.pidfile import PidFile
+from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
-from tests.testkit.server import command, environment
+from tests.testkit.server import environment
 
 #: Writes the file and has a child, which says so. Ends with its standard input, but not its child.
 HOLDER = """
@@ -56,18 +57,15 @@ class Holder:
         self.child = int(self.process.stdout.readline())
 
     def end(self) -> None:
-        """Let it remove the file and end."""
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait(HANG)
 
     def kill(self) -> None:
-        """Kill it; its child lives on."""
         self.process.kill()
         self.process.wait(HANG)
 
     def close(self) -> None:
-        """End both."""
         os.kill(self.child, signal.SIGKILL)
         self.process.kill()
         self.process.wait(HANG)
@@ -211,14 +209,8 @@ def test_folder_of_somebody_else(folder: Path) -> None:
 def test_the_command_says_so(folder: Path, hold: Callable[..., Holder], verb: str) -> None:
     path = folder / "pid"
     holder = hold(path)
-    done = subprocess.run(
-        command(verb, "tests/apps/echo.py", "--bind", "127.0.0.1:0", "--pidfile", str(path)),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    bind = ("--bind", "127.0.0.1:0")
+    done = run_command(verb, "tests/apps/echo.py", *bind, "--pidfile", str(path))
     assert done.returncode == 3
     assert done.stderr == (
         f"poorhttp: --pidfile: {path} is held by process {holder.pid}, which is running; stop it, "
@@ -247,7 +239,7 @@ def test_successor_where_there_was_none(folder: Path, hold: Callable[..., Holder
 
 def test_only_one_of_many_gets_it(folder: Path) -> None:
     path = folder / "pid"
-    for attempt in range(6):
+    for attempt in range(4):
         if attempt % 2:
             path.write_text("1\n")
         racers = [

@@ -18,8 +18,9 @@ from tests.testkit.process import children, lives, opened
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
 
-#: Those that differ; gevent refuses it.
+#: Those that differ; gevent refuses it. Where one is enough, it is the one with threads.
 MODES = ["forking", "threading"]
+ONE = [pytest.param("forking", marks=pytest.mark.full), "threading"]
 
 OPTIONS = ("--preload", "--drain-timeout", "0.1")
 
@@ -100,8 +101,6 @@ class Application(Server):
         return int(words[0]), int(words[1]), int(words[2]), words[3].split(",")
 
     def ask_until(self, text: str, times: int = 1) -> None:
-        """Ask until a text stands in the log."""
-
         def asked() -> bool:
             self.ask()
             return self.log().count(text) >= times
@@ -153,7 +152,7 @@ def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
         assert children(server.process.pid) == before, "the list has ended"
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE)
 def test_workers_have_what_requests_have_left(mode: str, tmp_path: Path) -> None:
     """Hooks are called in each process; neither calls nor descriptors pile up."""
     hooks = ("--after-fork", "reforked:after_fork", "--before-refork", "reforked:before_refork")
@@ -189,7 +188,7 @@ def test_a_worker_with_a_thread_is_not_reforked(tmp_path: Path) -> None:
         assert server.begun() == []
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE)
 def test_threads_that_a_hook_ends(mode: str, tmp_path: Path) -> None:
     hooks = ("--after-fork", "reforked:start_thread", "--before-refork", "reforked:before_refork")
     with Application(tmp_path, mode, *hooks, "--refork-after", "5,5") as server:
@@ -289,7 +288,7 @@ def test_an_upgrade_while_a_worker_finishes(tmp_path: Path) -> None:
         end(server, int(pidfile.read_text()))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE)
 def test_beside_max_requests(mode: str, versions: Versions) -> None:
     options = ("--refork-after", "30,30", "--max-requests", "50", "--max-requests-jitter", "5")
     with versions.serve(mode, *OPTIONS, "--workers", "3", *options) as server:

@@ -24,7 +24,6 @@ WEEK = 7 * 24 * 3600 // 30
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, which only a test moves on."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -24,8 +23,8 @@ from tests.testkit.server import (
     Program,
     Server,
     command,
-    environment,
     mode_options,
+    run,
     wait_for,
 )
 
@@ -234,15 +233,8 @@ sys.exit(main())
 
 
 def test_a_signal_that_is_lost_while_the_main_process_begins() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOST, "serve", GATE, "--bind", "127.0.0.1:0", *PATIENT],
-        env=environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    bind = ("--bind", "127.0.0.1:0")
+    done = run(sys.executable, "-c", LOST, "serve", GATE, *bind, *PATIENT)
     assert done.returncode == 0
     assert done.stdout == "what a handler raises here is lost Stopped\n"
     assert done.stderr == ""

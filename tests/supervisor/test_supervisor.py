@@ -15,7 +15,7 @@ import pytest
 from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import HANG
-from tests.testkit.process import children, wait_for_end
+from tests.testkit.process import children
 from tests.testkit.server import (
     Program,
     Server,
@@ -113,7 +113,6 @@ def test_a_lost_template_is_replaced(versions: Versions) -> None:
         )
 
 
-@pytest.mark.each_mode
 def test_after_fork(mode: str, versions: Versions) -> None:
     hook = "tests.apps.versioned:forked"
     with versions.serve(mode, "--workers", "2", "--after-fork", hook) as server:
@@ -134,15 +133,8 @@ def test_after_fork(mode: str, versions: Versions) -> None:
     ],
 )
 def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
-    done = run_command(
-        "serve",
-        APP,
-        "--bind",
-        "127.0.0.1:0",
-        "--after-fork",
-        hook,
-        env={"VERSION_FILE": str(versions.path)},
-    )
+    options = ("--bind", "127.0.0.1:0", "--after-fork", hook)
+    done = run_command("serve", APP, *options, env={"VERSION_FILE": str(versions.path)})
     assert done.returncode == 4
     assert f"--after-fork: {hook}" in done.stderr
     assert complaint in done.stderr
@@ -188,19 +180,6 @@ def test_workers_that_cannot_begin_say_why(versions: Versions) -> None:
         os.kill(told(server)["pid"], signal.SIGKILL)
         server.wait_log("this version is broken")
         server.wait_log(" cannot begin: ")
-
-
-def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versions) -> None:
-    """What they have in hand they finish: they notice by the end of the channel, and drain."""
-    with versions.serve(mode, "--workers", "2") as server:
-        with server.connect() as connection:
-            connection.send_request("GET", "/500")
-            workers = children(server.process.pid)
-            server.process.kill()
-            assert connection.response().json()["version"] == "1"
-        for pid in workers:
-            wait_for_end(pid)
-        server.kill()
 
 
 def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:

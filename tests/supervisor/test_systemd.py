@@ -25,7 +25,7 @@ from tests.support.forked_command import run_command
 from tests.support.tls_client import told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import wait_for_end
-from tests.testkit.server import Server, command, environment, wait_for
+from tests.testkit.server import Server, command, environment, run, wait_for
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
@@ -143,16 +143,7 @@ def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
 
 def refused(fds: Sequence[int], *arguments: str) -> str:
     """The message of a server that cannot use what it is passed."""
-    done = subprocess.run(
-        [*activator(fds, "web:local"), *command("serve", ECHO, *arguments)],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        pass_fds=fds,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(*activator(fds, "web:local"), *command("serve", ECHO, *arguments), inherit=fds)
     assert done.returncode == 5, done.stderr
     assert done.stderr.startswith("poorhttp: cannot listen on ")
     assert done.stderr.count("\n") == 1
@@ -228,12 +219,10 @@ class Manager:
         self.socket.settimeout(HANG)
 
     def heard(self) -> dict[str, str]:
-        """The next message."""
         lines = self.socket.recv(4096).decode().split("\n")
         return dict(line.split("=", 1) for line in lines)
 
     def nothing(self) -> bool:
-        """Whether there is no other message."""
         return not select.select([self.socket], [], [], 0)[0]
 
 
@@ -245,29 +234,17 @@ def manager(request: pytest.FixtureRequest, folder: Path) -> Iterator[Manager]:
     manager.socket.close()
 
 
-def test_every_message(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_of_several_lines_and_the_end(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that a server sends in its life are in `test_the_life_of_a_server`."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     notifier = Notifier()
     assert "NOTIFY_SOCKET" not in os.environ, "the application must not speak for us"
     assert notifier.environ == {"NOTIFY_SOCKET": manager.address}
     assert notifier.watchdog_seconds == 0
-    notifier.ready("2 workers")
-    assert manager.heard() == {"READY": "1", "STATUS": "2 workers"}
-    before = time.monotonic_ns() // 1000
-    notifier.reloading()
-    found = manager.heard()
-    assert found["RELOADING"] == "1"
-    assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
-    notifier.ready()
-    assert manager.heard() == {"READY": "1"}
     notifier.status("one\nMAINPID=1")
     assert manager.heard() == {"STATUS": "one MAINPID=1"}
-    notifier.main_pid(123)
-    assert manager.heard() == {"MAINPID": "123"}
-    notifier.watchdog()
-    assert manager.heard() == {"WATCHDOG": "1"}
-    notifier.stopping("so long")
-    assert manager.heard() == {"STOPPING": "1", "STATUS": "so long"}
     notifier.close()
     notifier.watchdog()
     assert manager.nothing()
@@ -348,8 +325,11 @@ def test_the_life_of_a_server(folder: Path) -> None:
             until(manager, "WATCHDOG")
         variables = server.get("/").json()["environ"]
         assert not variables.keys() & {"NOTIFY_SOCKET", "WATCHDOG_USEC"}
+        before = time.monotonic_ns() // 1000
         server.process.send_signal(signal.SIGHUP)
-        until(manager, "RELOADING")
+        found = until(manager, "RELOADING")
+        assert found["RELOADING"] == "1"
+        assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
         until(manager, "READY")
         server.process.send_signal(signal.SIGUSR2)
         successor = int(until(manager, "MAINPID")["MAINPID"])

@@ -71,7 +71,7 @@ def test_renewal(mode: str, kind: str, tmp_path: Path) -> None:
         assert "PRIVATE" not in server.log()
 
 
-@pytest.mark.parametrize("mode", ["threading", "gevent"])
+@pytest.mark.parametrize("mode", [pytest.param("threading", marks=pytest.mark.full), "gevent"])
 def test_renewal_without_a_main_process(mode: str, tmp_path: Path) -> None:
     renewed(tmp_path, "file", "one.example")
     options = ["--tls-certificate", str(tmp_path / "both.pem"), "--supervisor", "off"]

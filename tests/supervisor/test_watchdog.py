@@ -45,7 +45,6 @@ def test_long_talks_are_no_reason_to_worry(mode: str, ear: socket.socket) -> Non
 
 
 def drain(ear: socket.socket) -> None:
-    """Forget what was said until now."""
     ear.setblocking(False)
     try:
         while ear.recv(4096):
@@ -77,20 +76,6 @@ def test_it_hears_from_us_while_workers_answer(
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded")
         wait_sign(ear)
-
-
-def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path) -> None:
-    app = tmp_path / "nosy.py"
-    app.write_text(
-        "import os\n"
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [repr(sorted(os.environ)).encode()]\n"
-    )
-    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
-    with Server(f"{app}:application", "single", env=env) as server:
-        wait_sign(ear)
-        assert b"NOTIFY_SOCKET" not in server.get("/").body
 
 
 #: Its threads have nothing but the descriptors of the process, as a child of the application has.

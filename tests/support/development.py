@@ -48,6 +48,14 @@ def application(environ, start_response):
 PART = "VERSION = {version}\n"
 
 
+def answering(body: str, first: str = "") -> str:
+    """The text of a module that runs a line first, and whose application answers with a body."""
+    return (
+        f"{first}def application(environ, start_response):\n"
+        f"    start_response('200 OK', [])\n    return [{body}]\n"
+    )
+
+
 def write(folder: Path, files: Mapping[str, str]) -> None:
     """Make files below a folder."""
     for name, text in files.items():
@@ -73,8 +81,12 @@ class Started(Server):
         cwd: Path,
         env: Mapping[str, str] | None = None,
         tracebacks: bool = False,
+        reloads: bool = True,
     ) -> None:
         env = {"POORHTTP_BIND": "127.0.0.1:0", **(env or {})}
+        if not reloads:
+            # A watcher, a fork server and a process that stands by take as long as all the rest.
+            env["POORHTTP_AUTORELOAD"] = "off"
         self._start(*words, cwd=cwd, env=env, tracebacks=tracebacks)
 
     @property

@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,30 @@ def reserve() -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))
     return reserved
+
+
+#: The beginning of a configuration of HAProxy.
+HAPROXY = """
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 60s
+    timeout server 60s
+"""
+
+
+def nginx_text(folder: Path, servers: Iterable[str], more: str = "") -> str:
+    """A configuration of nginx with these servers, whose files are in a folder."""
+    parts = ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
+    temporary = " ".join(f"{part}_temp_path {folder}/{part}-files;" for part in parts)
+    return f"""
+        daemon off; pid {folder}/nginx.pid; error_log stderr info; worker_processes 1;
+        events {{ worker_connections 512; }}
+        http {{
+            access_log off; client_max_body_size 100m; {temporary} {more}
+            {" ".join(servers)}
+        }}
+    """
 
 
 class WebServer(Program):
@@ -180,3 +204,54 @@ class Pair:
 
         wait_for(lambda: len(logged()) == requests, f"{requests} lines about {begin}")
         return sum(line["kept"] == 0 for line in logged())
+
+
+# Who the client is
+
+#: What a client may write, in the hope that somebody believes it.
+FORGED = [
+    "Forwarded: for=192.0.2.66;proto=gopher;host=forged.example",
+    'forwarded: for="[2001:db8::66]:66"',
+    "X-Forwarded-For: 192.0.2.66",
+    "X-Forwarded-For: 127.0.0.1, 192.0.2.66, 127.0.0.1",
+    "x-forwarded-for: 192.0.2.66:66",
+    "X-Forwarded-Proto: https",
+    "X-Forwarded-Proto: http",
+    "X-Forwarded-Host: forged.example",
+    "X-Forwarded-Port: 66",
+    "X-Forwarded-Prefix: /forged",
+    "X_Forwarded_For: 192.0.2.66",
+    "X_Forwarded_Proto: https",
+    "X_Forwarded_Prefix: /forged",
+    "Script-Name: /forged",
+    "Remote-Addr: 192.0.2.66",
+    "HTTPS: on",
+]
+
+#: Even where the addresses of clients are trusted, whatever for: with `balanced`, they are.
+TRUST = ("--trusted-proxies", "unix", "--trusted-proxies", "127.0.0.1")
+
+#: Signs of them in what an application hears.
+SIGNS = ("192.0.2.66", "2001:db8", "forged", "gopher", "'66'")
+
+
+def _heard(environ: dict[str, Any]) -> dict[str, Any]:
+    """What an application is told of who asks, and how."""
+    names = ("REMOTE_ADDR", "wsgi.url_scheme", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME")
+    forwarded = [name for name in environ if "FORWARDED" in name]
+    return {name: environ.get(name) for name in (*names, "PATH_INFO", "HTTP_HOST", *forwarded)}
+
+
+def check_client(proxy: Proxy, port: int, scheme: str) -> None:
+    """The application hears the truth, whatever a client writes."""
+    honest = _heard(proxy.echo(port=port))
+    assert honest["REMOTE_ADDR"] == "127.0.0.1"
+    assert honest["wsgi.url_scheme"] == scheme
+    assert honest["SCRIPT_NAME"] == ""
+    assert honest["PATH_INFO"] == "/echo"
+    for field in [*FORGED, *(f"{field}\r\n{field}" for field in FORGED[:10])]:
+        environ = proxy.echo(field, port=port)
+        assert _heard(environ) == honest, field
+        del environ["REMOTE_PORT"]
+        if "FORWARDED" in field.upper():
+            assert not [sign for sign in SIGNS if sign in str(environ)], field

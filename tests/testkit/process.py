@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -77,6 +78,18 @@ def stopped(pid: int) -> Iterator[None]:
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def limited(kind: int, most: int) -> Iterator[None]:
+    """Let this process and what it starts have `most` of `resource.RLIMIT_...`, if they may."""
+    before = resource.getrlimit(kind)
+    hard = before[1]
+    resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, before)
 
 
 def fdinfo(pid: int) -> str:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -101,6 +101,7 @@ def run(
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
     timeout: float = HANG,
+    inherit: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `env` is what it has beside `environment()`."""
     return subprocess.run(
@@ -112,6 +113,7 @@ def run(
         text=True,
         timeout=timeout,
         check=False,
+        pass_fds=inherit,
     )
 
 
@@ -311,6 +313,20 @@ class Server(Program):
         connection = Connection(("127.0.0.1", self.port))
         self._connections.append(connection)
         return connection
+
+    def port_of(self, scheme: str) -> int:
+        """The port of 127.0.0.1 at which it speaks `http`, `https`, `uwsgi` and so on."""
+        found = re.search(rf"\b{scheme}://127\.0\.0\.1:(\d+)", self.urls)
+        assert found, self.urls
+        return int(found[1])
+
+    def is_refusing(self) -> bool:
+        """Whether nobody listens at its port any more."""
+        try:
+            self.connect().close()
+        except ConnectionRefusedError:
+            return True
+        return False
 
     def enter(self, gate: Path, path: str = "/wait") -> Connection:
         """A connection whose request waits in the application until the file `gate` exists."""

@@ -6,9 +6,9 @@ import re
 import signal
 import socket
 import ssl
-import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from poorhttp.plugins.native import TlsConfig, TlsSettings
 from poorhttp.process.safe_open import open_regular
+from tests.conftest import Serve
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.services import Tree
@@ -44,60 +45,83 @@ from tests.support.tls_client import (
 )
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import MODES, Server, run, wait_for
+from tests.testkit.server import Server, run, wait_for
+
+Clients = tuple[trustme.CA, str]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with certificate and key for localhost."""
+    return write(tmp_path_factory.mktemp("ours"), "ours.pem", certificate().issued)
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> str:
-    """A file with certificate and key for localhost."""
-    return write(tmp_path, "ours.pem", certificate().issued)
+def tls(ours: str) -> tuple[str, str]:
+    """The option that names it."""
+    return ("--tls-certificate", ours)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_modes(mode: str, ours: str) -> None:
-    with Server(APP, mode, "--tls-certificate", ours, bind=BIND) as server:
-        assert server.urls == f"https://127.0.0.1:{server.port}"
-        for version in VERSIONS:
-            found = told(server, made=context(version))
-            assert found["scheme"] == "https"
-            assert found["HTTPS"] == "on"
-            assert found["port"] == str(server.port)
-            assert found["SSL_PROTOCOL"] == f"TLSv{version}"
-            assert found["SSL_TLS_SNI"] == "localhost"
-            assert found["SSL_CLIENT_VERIFY"] == "NONE"
+@pytest.fixture
+def clients(tmp_path: Path) -> Clients:
+    """An authority for clients, and the file with its certificate."""
+    authority = trustme.CA(organization_name="Clients")
+    authority.cert_pem.write_to_path(str(tmp_path / "clients.pem"))
+    return authority, str(tmp_path / "clients.pem")
 
 
-def test_the_name_of_a_cipher_is_that_of_openssl(ours: str) -> None:
-    with Server(APP, "single", "--tls-certificate", ours, bind=BIND) as server:
-        for version in VERSIONS:
-            with connected(server, made=context(version)) as sock:
-                cipher = sock.cipher()
-                assert cipher is not None
-                assert ask(sock)[1]["SSL_CIPHER"] == cipher[0]
-                assert sock.selected_alpn_protocol() is None
+def secure(mode: str, *options: str) -> Server:
+    """A server with an address that speaks TLS."""
+    return Server(APP, mode, *options, bind=BIND)
 
 
-def test_the_protocol_is_http_1(ours: str) -> None:
-    with Server(APP, "single", "--tls-certificate", ours, bind=BIND) as server:
-        made = context()
-        made.set_alpn_protocols(["h2", "http/1.1"])
-        with connected(server, made=made) as sock:
-            assert sock.selected_alpn_protocol() == "http/1.1"
-        for version in VERSIONS:
-            made = context(version)
-            for offered in (["http/1.0"], ["h2", "http/1.0"], ["http/1.0", "http/1.1"]):
-                made.set_alpn_protocols(offered)
-                with connected(server, made=made) as sock:
-                    expected = "http/1.1" if "http/1.1" in offered else "http/1.0"
-                    assert sock.selected_alpn_protocol() == expected
-                    assert ask(sock)[0].startswith("HTTP/1.1 200")
-            for offered in (["h2"], ["h2", "http/2", "x"]):
-                made.set_alpn_protocols(offered)
-                with (
-                    pytest.raises(ssl.SSLError, match=r"(?i)alert.no.application.protocol"),
-                    connected(server, made=made),
-                ):
-                    pass
+@pytest.fixture
+def server(serve: Serve, tls: tuple[str, str]) -> Server:
+    return serve(APP, *tls, bind=BIND)
+
+
+@pytest.mark.each_mode
+def test_modes(server: Server) -> None:
+    assert server.urls == f"https://127.0.0.1:{server.port}"
+    for version in VERSIONS:
+        found = told(server, made=context(version))
+        assert found["scheme"] == "https"
+        assert found["HTTPS"] == "on"
+        assert found["port"] == str(server.port)
+        assert found["SSL_PROTOCOL"] == f"TLSv{version}"
+        assert found["SSL_TLS_SNI"] == "localhost"
+        assert found["SSL_CLIENT_VERIFY"] == "NONE"
+
+
+def test_the_name_of_a_cipher_is_that_of_openssl(server: Server) -> None:
+    for version in VERSIONS:
+        with connected(server, made=context(version)) as sock:
+            cipher = sock.cipher()
+            assert cipher is not None
+            assert ask(sock)[1]["SSL_CIPHER"] == cipher[0]
+            assert sock.selected_alpn_protocol() is None
+
+
+def test_the_protocol_is_http_1(server: Server) -> None:
+    made = context()
+    made.set_alpn_protocols(["h2", "http/1.1"])
+    with connected(server, made=made) as sock:
+        assert sock.selected_alpn_protocol() == "http/1.1"
+    for version in VERSIONS:
+        made = context(version)
+        for offered in (["http/1.0"], ["h2", "http/1.0"], ["http/1.0", "http/1.1"]):
+            made.set_alpn_protocols(offered)
+            with connected(server, made=made) as sock:
+                expected = "http/1.1" if "http/1.1" in offered else "http/1.0"
+                assert sock.selected_alpn_protocol() == expected
+                assert ask(sock)[0].startswith("HTTP/1.1 200")
+        for offered in (["h2"], ["h2", "http/2", "x"]):
+            made.set_alpn_protocols(offered)
+            with (
+                pytest.raises(ssl.SSLError, match=r"(?i)alert.no.application.protocol"),
+                connected(server, made=made),
+            ):
+                pass
 
 
 def test_hosts(tmp_path: Path, ours: str) -> None:
@@ -107,7 +131,7 @@ def test_hosts(tmp_path: Path, ours: str) -> None:
     rsa = authority.issue_cert("localhost", "127.0.0.1", key_type=trustme.KeyType.RSA)
     options = [word for path in (ours, a, wild) for word in ("--tls-certificate", path)]
     options += ["--tls-certificate", write(tmp_path, "rsa.pem", rsa)]
-    with Server(APP, "single", *options, bind=BIND) as server:
+    with secure("single", *options) as server:
         for host, expected in {
             "a.example": "a.example",
             "www.a.example": "a.example",
@@ -128,81 +152,65 @@ def test_hosts(tmp_path: Path, ours: str) -> None:
             assert "ECDSA" in ask(sock)[1]["SSL_CIPHER"]
 
 
-def test_min_version(ours: str) -> None:
-    with Server(
-        APP, "single", "--tls-certificate", ours, "--tls-min-version", "1.3", bind=BIND
-    ) as server:
+def test_min_version(tls: tuple[str, str]) -> None:
+    with secure("single", *tls, "--tls-min-version", "1.3") as server:
         with pytest.raises(ssl.SSLError), connected(server, made=context("1.2")):
             pass
         assert told(server)["SSL_PROTOCOL"] == "TLSv1.3"
 
 
-def client_authority(folder: Path) -> tuple[trustme.CA, str]:
-    """An authority for clients, and the file with its certificate."""
-    authority = trustme.CA(organization_name="Clients")
-    authority.cert_pem.write_to_path(str(folder / "clients.pem"))
-    return authority, str(folder / "clients.pem")
+def told_by_openssl(pem: str, folder: Path, option: str) -> str:
+    """A field of a certificate as OpenSSL has it."""
+    (folder / "theirs.pem").write_text(pem)
+    words = ("openssl", "x509", "-noout", f"-{option}", "-in", folder / "theirs.pem")
+    return run(*words).stdout.strip().partition("=")[2]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("required", ["required", "optional"])
-def test_certificates_of_clients(tmp_path: Path, ours: str, required: str, version: str) -> None:
+def test_certificates_of_clients(
+    tmp_path: Path, tls: tuple[str, str], clients: Clients, required: str
+) -> None:
+    """Who is refused is told why, also if it sends more than is read behind its handshake."""
     need("openssl")
-    authority, path = client_authority(tmp_path)
+    authority, path = clients
     client = authority.issue_cert(
         "anna@example.org", "anna.example", common_name="Anna", organization_name="Shop"
     )
-    options = ["--tls-certificate", ours, "--tls-client-ca", path, "--tls-client-auth", required]
-    with Server(APP, "single", *options, bind=BIND) as server:
-        found = told(server, made=context(version, client=client))
-        assert found["SSL_CLIENT_VERIFY"] == "SUCCESS"
-        assert found["SSL_CLIENT_S_DN_CN"] == "Anna"
-        assert found["SSL_CLIENT_S_DN_O"] == "Shop"
-        assert found["SSL_CLIENT_S_DN"].startswith("CN=Anna,")
-        assert found["SSL_CLIENT_I_DN_O"] == "Clients"
-        assert found["SSL_CLIENT_SAN_DNS_0"] == "anna.example"
-        assert found["SSL_CLIENT_SAN_Email_0"] == "anna@example.org"
-        pem = found["SSL_CLIENT_CERT"]
-        assert pem.strip() == client.cert_chain_pems[0].bytes().decode().strip()
-        (tmp_path / "theirs.pem").write_text(pem)
-        for option, name in {
-            "serial": "M_SERIAL",
-            "startdate": "V_START",
-            "enddate": "V_END",
-        }.items():
-            words = ("openssl", "x509", "-noout", f"-{option}", "-in")
-            expected = run(*words, tmp_path / "theirs.pem").stdout.strip().partition("=")[2]
-            assert found[f"SSL_CLIENT_{name}"] == expected
-        number = str(int(found["SSL_CLIENT_M_SERIAL"], 16))
-        assert f"serialNumber {number}, issuer" in found["SSL_CLIENT_CERT_RFC4523_CEA"]
-        if required == "optional":
-            assert told(server, made=context(version))["SSL_CLIENT_VERIFY"] == "NONE"
-        else:
-            with pytest.raises((ssl.SSLError, ConnectionError)):
-                told(server, made=context(version))
-        stranger = trustme.CA().issue_cert("anna.example")
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            told(server, made=context(version, client=stranger))
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_client_is_told_why_it_is_refused(tmp_path: Path, ours: str, version: str) -> None:
-    """Also if it has sent its request with the end of the handshake, and more than is read."""
-    authority, path = client_authority(tmp_path)
-    now = datetime.now(timezone.utc)
-    ended = short_lived(authority, now - timedelta(hours=1))
-    missing = "HANDSHAKE_FAILURE" if version == "1.2" else "CERTIFICATE_REQUIRED"
-    cases = [
-        (context(version), missing),
-        (context(version, client=trustme.CA().issue_cert("x.example")), "UNKNOWN_CA"),
-        (context(version, client=ended), "CERTIFICATE_EXPIRED"),
-    ]
-    with Server(
-        APP, "single", "--tls-certificate", ours, "--tls-client-ca", path, bind=BIND
-    ) as server:
-        for made, alert in cases:
-            with pytest.raises(ssl.SSLError, match=f"(?i)alert.{alert.replace('_', '.')}"):
-                upload(server, made)
+    pem = client.cert_chain_pems[0].bytes().decode()
+    ended = short_lived(authority, datetime.now(timezone.utc) - timedelta(hours=1))
+    stranger = trustme.CA().issue_cert("anna.example")
+    options = (*tls, "--tls-client-ca", path, "--tls-client-auth", required)
+    with secure("single", *options) as server:
+        for version in VERSIONS:
+            found = told(server, made=context(version, client=client))
+            expected = {
+                "SSL_CLIENT_VERIFY": "SUCCESS",
+                "SSL_CLIENT_S_DN_CN": "Anna",
+                "SSL_CLIENT_S_DN_O": "Shop",
+                "SSL_CLIENT_I_DN_O": "Clients",
+                "SSL_CLIENT_SAN_DNS_0": "anna.example",
+                "SSL_CLIENT_SAN_Email_0": "anna@example.org",
+                "SSL_CLIENT_M_SERIAL": told_by_openssl(pem, tmp_path, "serial"),
+                "SSL_CLIENT_V_START": told_by_openssl(pem, tmp_path, "startdate"),
+                "SSL_CLIENT_V_END": told_by_openssl(pem, tmp_path, "enddate"),
+            }
+            assert {key: found[key] for key in expected} == expected
+            assert found["SSL_CLIENT_S_DN"].startswith("CN=Anna,")
+            assert found["SSL_CLIENT_CERT"].strip() == pem.strip()
+            number = str(int(found["SSL_CLIENT_M_SERIAL"], 16))
+            assert f"serialNumber {number}, issuer" in found["SSL_CLIENT_CERT_RFC4523_CEA"]
+            alerts = [
+                (context(version, client=stranger), "UNKNOWN_CA"),
+                (context(version, client=ended), "CERTIFICATE_EXPIRED"),
+            ]
+            if required == "optional":
+                assert told(server, made=context(version))["SSL_CLIENT_VERIFY"] == "NONE"
+            else:
+                missing = "HANDSHAKE_FAILURE" if version == "1.2" else "CERTIFICATE_REQUIRED"
+                alerts.append((context(version), missing))
+            for made, alert in alerts:
+                with pytest.raises(ssl.SSLError, match=f"(?i)alert.{alert.replace('_', '.')}"):
+                    upload(server, made)
 
 
 def upload(server: Server, made: ssl.SSLContext) -> None:
@@ -237,18 +245,6 @@ def revoking(authority: trustme.CA, revoked: trustme.LeafCert) -> bytes:
         .add_revoked_certificate(entry.revocation_date(now).build())
     )
     return made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
-
-
-def test_a_revoked_certificate_is_refused(tmp_path: Path, ours: str) -> None:
-    authority, path = client_authority(tmp_path)
-    good, revoked = (authority.issue_cert(f"{name}.example") for name in ("good", "revoked"))
-    with Path(path).open("ab") as file:
-        file.write(revoking(authority, revoked))
-    options = ["--tls-certificate", ours, "--tls-client-ca", path]
-    with Server(APP, "single", *options, bind=BIND) as server:
-        assert told(server, made=context(client=good))["SSL_CLIENT_VERIFY"] == "SUCCESS"
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            told(server, made=context(client=revoked))
 
 
 def response(
@@ -286,22 +282,40 @@ def response(
 
 def delegate(authority: trustme.CA, *usages: x509.ObjectIdentifier) -> trustme.LeafCert:
     """A certificate with its key, which an authority has made for these uses."""
-    issuer, key = signed_by(authority)
-    own = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.now(timezone.utc)
+    used = [x509.ExtendedKeyUsage(usages)] if usages else []
+    return issue(authority, datetime.now(timezone.utc) + timedelta(days=1), *used)
+
+
+def short_lived(authority: trustme.CA, end: datetime, is_authority: bool = False) -> Any:
+    """A certificate with its key, valid until then: of a client, or of another authority."""
+    made = issue(authority, end, x509.BasicConstraints(is_authority, None), own=is_authority)
+    if not is_authority:
+        return made
+    return trustme.CA.from_pem(made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes())
+
+
+def issue(
+    authority: trustme.CA, end: datetime, *extensions: x509.ExtensionType, own: bool = False
+) -> trustme.LeafCert:
+    """A certificate with its key, valid until then; `own`: it is signed by itself."""
+    issuer, authority_key = signed_by(authority)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{own} {end}")])
     made = (
         x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "responder")]))
-        .issuer_name(issuer.subject)
-        .public_key(own.public_key())
+        .subject_name(name)
+        .issuer_name(name if own else issuer.subject)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(end - timedelta(days=2))
+        .not_valid_after(end)
     )
-    if usages:
-        made = made.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-    pem = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return trustme.LeafCert(pem, made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM), [])
+    for extension in extensions:
+        critical = isinstance(extension, x509.BasicConstraints)
+        made = made.add_extension(extension, critical=critical)
+    cert = made.sign(key if own else authority_key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return trustme.LeafCert(pem, cert, [])
 
 
 def stapled(server: Server, version: str = "1.3") -> str:
@@ -309,18 +323,6 @@ def stapled(server: Server, version: str = "1.3") -> str:
     where = ("-connect", f"127.0.0.1:{server.port}", "-servername", "localhost")
     flag = f"-tls{version.replace('.', '_')}"
     return run("openssl", "s_client", *where, "-status", flag).stdout
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_an_ocsp_response_is_stapled(version: str, tmp_path: Path, ours: str) -> None:
-    need("openssl")
-    path = tmp_path / "ocsp.der"
-    path.write_bytes(response())
-    options = ["--tls-certificate", ours, "--tls-ocsp", str(path)]
-    with Server(APP, "single", *options, bind=BIND) as server:
-        found = stapled(server, version)
-        assert "OCSP Response Status: successful" in found, found
-        assert "Cert Status: good" in found
 
 
 def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
@@ -362,7 +364,7 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
     ]
     path.write_bytes(next(iter(wrong)))
     options = ["--tls-certificate", str(site), "--tls-ocsp", str(path)]
-    with Server(APP, "single", *options, bind=BIND) as server:
+    with secure("single", *options) as server:
         server.wait_log(
             f"{path}: clients do not get this OCSP response: it is not an OCSP response"
         )
@@ -370,27 +372,30 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
         path.write_bytes(right[0])
         server.wait_log("new certificates are used")
         wait_for(lambda: "Cert Status: good" in stapled(server), "the response to be sent")
+        for version in VERSIONS:
+            assert "OCSP Response Status: successful" in stapled(server, version)
+
+    def warnings(content: bytes) -> list[str]:
+        path.write_bytes(content)
+        files = [str(site)]
+        return TlsConfig(TlsSettings(files, files, [str(path)], opener=open_regular)).warnings
+
     for content, complaint in wrong.items():
-        path.write_bytes(content)
-        config = TlsConfig(TlsSettings([str(site)], [str(site)], [str(path)], opener=open_regular))
-        assert [complaint in warning for warning in config.warnings] == [True], complaint
+        assert [complaint in warning for warning in warnings(content)] == [True], complaint
     for content in right:
-        path.write_bytes(content)
-        assert (
-            TlsConfig(
-                TlsSettings([str(site)], [str(site)], [str(path)], opener=open_regular)
-            ).warnings
-            == []
-        )
+        assert warnings(content) == []
 
 
-def test_an_ocsp_response_is_not_sent_when_it_has_ended(tmp_path: Path, ours: str) -> None:
+def test_an_ocsp_response_is_not_sent_when_it_has_ended(
+    tmp_path: Path, tls: tuple[str, str]
+) -> None:
     need("openssl")
     path = tmp_path / "ocsp.der"
-    path.write_bytes(response(begin=timedelta(minutes=-1), end=timedelta(seconds=3)))
-    options = ["--tls-certificate", ours, "--tls-ocsp", str(path)]
-    with Server(APP, "single", *options, bind=BIND) as server:
-        wait_for(lambda: "no response sent" in stapled(server), "the end of the response")
+    end = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=3)
+    path.write_bytes(response(begin=timedelta(minutes=-1), end=end - datetime.now(timezone.utc)))
+    with secure("single", *tls, "--tls-ocsp", str(path)) as server:
+        wait_for(lambda: datetime.now(timezone.utc) > end + timedelta(seconds=1), "its end")
+        assert "no response sent" in stapled(server)
 
 
 def resumed(
@@ -403,50 +408,29 @@ def resumed(
         return bool(sock.session_reused), found["pid"], sock.session
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_workers_resume_sessions_of_each_other(version: str, ours: str) -> None:
-    options = ["--tls-certificate", ours, "--workers", "2"]
-    with Server(APP, "forking", *options, bind=BIND) as server:
-        made = context(version)
-        reused, first, session = resumed(server, made, None)
-        assert not reused
-        seen = {first}
+def test_workers_resume_sessions_of_each_other(tls: tuple[str, str]) -> None:
+    """Workers of a reload, too."""
+    with secure("forking", *tls, "--workers", "2") as server:
+        for times, version in enumerate(VERSIONS, 1):
+            made = context(version)
+            reused, first, session = resumed(server, made, None)
+            assert not reused
+            seen = {first}
 
-        def other() -> bool:
+            def other() -> bool:
+                reused, pid, _ = resumed(server, made, session)  # noqa: B023
+                assert reused
+                seen.add(pid)  # noqa: B023
+                return len(seen) == 2  # noqa: B023
+
+            wait_for(other, "a connection to the other worker")
+            before = set(children(server.process.pid))
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded", times)
+            wait_for(lambda: not before & set(children(server.process.pid)), "the old ones to end")  # noqa: B023
             reused, pid, _ = resumed(server, made, session)
             assert reused
-            seen.add(pid)
-            return len(seen) == 2
-
-        wait_for(other, "a connection to the other worker")
-        # Workers of a reload, too.
-        before = set(children(server.process.pid))
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded")
-        wait_for(lambda: not before & set(children(server.process.pid)), "the old workers to end")
-        reused, pid, _ = resumed(server, made, session)
-        assert reused
-        assert pid not in before
-
-
-def short_lived(authority: trustme.CA, end: datetime, is_authority: bool = False) -> Any:
-    """A certificate with its key, valid until then: of a client, or of another authority."""
-    issuer, key = signed_by(authority)
-    own = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{is_authority} {end}")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name if is_authority else issuer.subject)
-        .public_key(own.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(end - timedelta(days=1))
-        .not_valid_after(end)
-        .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
-    )
-    pem = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    cert = made.sign(own if is_authority else key, hashes.SHA256()).public_bytes(Encoding.PEM)
-    return trustme.CA.from_pem(cert, pem) if is_authority else trustme.LeafCert(pem, cert, [])
+            assert pid not in before
 
 
 class Resuming:
@@ -455,12 +439,10 @@ class Resuming:
     def __init__(self, server: Server, version: str, **client: trustme.LeafCert) -> None:
         self.server, self.made = server, context(version, **client)
         self.session = resumed(server, self.made, None)[2]
-        self.reused = list[bool]()
 
     def goes_on(self) -> bool:
         """Whether it is resumed once more; an error if the client is refused."""
         reused, _, self.session = resumed(self.server, self.made, self.session)
-        self.reused.append(reused)
         return bool(reused)
 
     def is_refused(self) -> bool:
@@ -471,85 +453,73 @@ class Resuming:
         return True
 
 
-def test_no_session_outlives_a_certificate_of_its_client(tmp_path: Path, ours: str) -> None:
+def test_no_session_outlives_a_certificate_of_its_client(
+    tls: tuple[str, str], clients: Clients
+) -> None:
     """Neither its own nor that of the issuer, however often it is resumed, by whichever worker."""
-    authority, path = client_authority(tmp_path)
-    options = ["--tls-certificate", ours, "--tls-client-ca", path, "--workers", "2"]
+    authority, path = clients
     end = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=6)
     ending = short_lived(authority, end, is_authority=True)
     with Path(path).open("ab") as file:
         file.write(ending.cert_pem.bytes())
-    with Server(APP, "forking", *options, bind=BIND) as server:
+    with secure("forking", *tls, "--tls-client-ca", path, "--workers", "2") as server:
         own = short_lived(authority, end)
         of_issuer = short_lived(ending, end + timedelta(hours=1))
-        clients = [
+        ends = [
             Resuming(server, version, client=client)
             for version in VERSIONS
             for client in (own, of_issuer)
         ]
         long = Resuming(server, "1.3", client=authority.issue_cert("long.example"))
         for _ in range(3):
-            refused = [client.is_refused() for client in clients]
+            refused = [client.is_refused() for client in ends]
             assert not any(refused) or datetime.now(timezone.utc) > end
         wait_for(lambda: datetime.now(timezone.utc) > end + timedelta(seconds=1), "the end")
-        assert [client.is_refused() for client in clients] == [True] * len(clients)
+        assert [client.is_refused() for client in ends] == [True] * len(ends)
         assert long.goes_on()
-        server.wait_log("has failed: invalid peer certificate: certificate expired", len(clients))
+        server.wait_log("has failed: invalid peer certificate: certificate expired", len(ends))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_session_timeout_begins_with_the_first_handshake(version: str, ours: str) -> None:
-    options = ["--tls-certificate", ours, "--tls-session-timeout", "3"]
-    with Server(APP, "single", *options, bind=BIND) as server:
-        client = Resuming(server, version)
-        begin = time.monotonic()
-        # Each gives a new ticket.
-        while time.monotonic() < begin + 5:
-            client.goes_on()
-        assert client.reused[0]
-        assert not all(client.reused)
+def test_the_session_timeout_begins_with_the_first_handshake(tls: tuple[str, str]) -> None:
+    """Though each handshake gives a new ticket; with 0, there is none."""
+    with secure("single", *tls, "--tls-session-timeout", "3") as server:
+        clients = [Resuming(server, version) for version in VERSIONS]
+        assert all(client.goes_on() for client in clients)
+        for client in clients:
+            wait_for(lambda: not client.goes_on(), "the end of the session")  # noqa: B023
+    with secure("single", *tls, "--tls-session-timeout", "0") as server:
+        assert not any(Resuming(server, version).goes_on() for version in VERSIONS)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 def test_a_ticket_does_not_outlive_the_issuer_or_a_revocation(
-    version: str, tmp_path: Path, ours: str
+    tls: tuple[str, str], clients: Clients
 ) -> None:
     """A new file of issuers counts for those who have come before, too."""
-    authority, path = client_authority(tmp_path)
+    authority, path = clients
     leaf = authority.issue_cert("a.example")
-    options = ["--tls-certificate", ours, "--tls-client-ca", path]
-    with Server(APP, "single", *options, bind=BIND) as server:
-        client = Resuming(server, version, client=leaf)
-        assert client.goes_on()
+    with secure("single", *tls, "--tls-client-ca", path) as server:
         before = Path(path).read_bytes()
-        for number, content in enumerate(
-            (before + revoking(authority, leaf), trustme.CA().cert_pem.bytes()), 1
-        ):
-            Path(path).write_bytes(content)
-            server.wait_log("new certificates are used", 2 * number - 1)
-            wait_for(client.is_refused, "the client to be refused")
-            Path(path).write_bytes(before)
-            server.wait_log("new certificates are used", 2 * number)
-            wait_for(lambda: not client.is_refused(), "the client to be accepted")
-
-
-def test_no_tickets(ours: str) -> None:
-    options = ["--tls-certificate", ours, "--tls-session-timeout", "0"]
-    with Server(APP, "single", *options, bind=BIND) as server:
+        others = (before + revoking(authority, leaf), trustme.CA().cert_pem.bytes())
+        times = count(1)
         for version in VERSIONS:
-            made = context(version)
-            _, _, session = resumed(server, made, None)
-            assert not resumed(server, made, session)[0]
+            client = Resuming(server, version, client=leaf)
+            assert client.goes_on()
+            for content in others:
+                Path(path).write_bytes(content)
+                server.wait_log("new certificates are used", next(times))
+                wait_for(client.is_refused, "the client to be refused")
+                Path(path).write_bytes(before)
+                server.wait_log("new certificates are used", next(times))
+                wait_for(lambda: not client.is_refused(), "the client to be accepted")  # noqa: B023
 
 
 def test_a_session_without_certificate_is_not_resumed_where_one_is_required(
-    tmp_path: Path, ours: str
+    tmp_path: Path, ours: str, clients: Clients
 ) -> None:
-    _, path = client_authority(tmp_path)
     text = (
         f"[http]\ntarget = {APP}\ntls_certificate = {ours}\nmode = single\n"
         "[service:open]\nbind = https://127.0.0.1:0\n"
-        f"[service:closed]\nbind = https://127.0.0.1:0\ntls_client_ca = {path}\n"
+        f"[service:closed]\nbind = https://127.0.0.1:0\ntls_client_ca = {clients[1]}\n"
     )
     with Tree(tmp_path, text) as tree:
         made = context("1.2")
@@ -559,28 +529,29 @@ def test_a_session_without_certificate_is_not_resumed_where_one_is_required(
             resumed(tree.ports["closed"], made, session)
 
 
-def plain(port: int, request: bytes) -> str:
+def plain(port: int, request: bytes, source: str = "127.0.0.1") -> str:
     """The answer without TLS."""
-    with socket.create_connection(("127.0.0.1", port), HANG) as sock:
+    with socket.create_connection(("127.0.0.1", port), HANG, (source, 0)) as sock:
         sock.sendall(request)
         return b"".join(iter(lambda: sock.recv(65536), b"")).decode()
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_redirect(mode: str, ours: str) -> None:
-    options = ["--tls-certificate", ours, "--redirect-to-https", "on", "--health", "/-"]
-    with Server(APP, mode, *options, bind=(*BIND, "127.0.0.1:0")) as server:
-        secure, insecure = (int(port) for port in re.findall(r":(\d+)", server.urls))
+def test_redirect_and_hsts(tls: tuple[str, str]) -> None:
+    hsts = "max-age=60; includeSubDomains"
+    options = (*tls, "--redirect-to-https", "on", "--health", "/-", "--hsts", hsts)
+    trust = ("--trusted-proxies", "127.0.0.2")
+    bind = (*BIND, "127.0.0.1:0")
+    with Server(APP, "threading", *options, *trust, bind=bind) as server:
+        insecure = server.port_of("http")
+        server.port = port = server.port_of("https")
         end = b"Connection: close\r\n\r\n"
         for target, host, location in [
-            (b"/a?b=c", b"shop.example", f"https://shop.example:{secure}/a?b=c"),
-            (b"/", b"shop.example:8080", f"https://shop.example:{secure}/"),
-            (b"/%20%C3%A4", b"[::1]", f"https://[::1]:{secure}/%20%C3%A4"),
-            (b"http://other.example/x", b"other.example", f"https://other.example:{secure}/x"),
+            (b"/a?b=c", b"shop.example", f"https://shop.example:{port}/a?b=c"),
+            (b"/", b"shop.example:8080", f"https://shop.example:{port}/"),
+            (b"/%20%C3%A4", b"[::1]", f"https://[::1]:{port}/%20%C3%A4"),
+            (b"http://other.example/x", b"other.example", f"https://other.example:{port}/x"),
         ]:
-            answer = plain(
-                insecure, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n" + end
-            )
+            answer = plain(insecure, b"GET %b HTTP/1.1\r\nHost: %b\r\n%b" % (target, host, end))
             assert answer.startswith("HTTP/1.1 308 "), answer
             assert f"\r\nLocation: {location}\r\n" in answer
             assert "Strict-Transport-Security" not in answer
@@ -589,28 +560,14 @@ def test_redirect(mode: str, ours: str) -> None:
         assert plain(insecure, b"GET / HTTP/1.0\r\n\r\n").startswith("HTTP/1.1 400 ")
         health = b"GET /-/ready HTTP/1.1\r\nHost: a\r\n" + end
         assert plain(insecure, health).startswith("HTTP/1.1 200 ")
-        server.port = secure
-        assert told(server)["scheme"] == "https"
-
-
-def test_a_trusted_proxy_is_not_redirected(ours: str) -> None:
-    options = ["--tls-certificate", ours, "--redirect-to-https", "443"]
-    options += ["--trusted-proxies", "127.0.0.1"]
-    with Server(APP, "single", *options, bind=(*BIND, "127.0.0.1:0")) as server:
-        _, insecure = (int(port) for port in re.findall(r":(\d+)", server.urls))
-        request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        assert plain(insecure, request).startswith("HTTP/1.1 200 ")
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_hsts(mode: str, ours: str) -> None:
-    options = ["--tls-certificate", ours, "--hsts", "max-age=60; includeSubDomains"]
-    with Server(APP, mode, *options, bind=(*BIND, "127.0.0.1:0")) as server:
-        secure, insecure = (int(port) for port in re.findall(r":(\d+)", server.urls))
-        server.port = secure
+        # A proxy that is trusted is not redirected.
+        answer = plain(insecure, b"GET / HTTP/1.1\r\nHost: a\r\n" + end, "127.0.0.2")
+        assert answer.startswith("HTTP/1.1 200 ")
+        assert "strict-transport" not in answer.lower()
         with connected(server) as sock:
-            head, _ = ask(sock)
-        assert head.count("Strict-Transport-Security: max-age=60; includeSubDomains") == 1
+            head, found = ask(sock)
+        assert found["scheme"] == "https"
+        assert head.count(f"Strict-Transport-Security: {hsts}") == 1
         with connected(server) as sock:
             head, _ = ask(sock, "/hsts")
         assert head.lower().count("strict-transport-security") == 1
@@ -619,14 +576,11 @@ def test_hsts(mode: str, ours: str) -> None:
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
             refusal = sock.makefile("rb").read().decode()
         assert refusal.startswith("HTTP/1.1 400 ")
-        assert refusal.count("Strict-Transport-Security: max-age=60; includeSubDomains") == 1
-        request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        assert "strict-transport" not in plain(insecure, request).lower()
+        assert refusal.count(f"Strict-Transport-Security: {hsts}") == 1
 
 
-def test_a_standalone_server(ours: str) -> None:
-    options = ["--tls-certificate", ours, "--supervisor", "off"]
-    with Server(APP, "threading", *options, bind=BIND) as server:
+def test_a_standalone_server(tls: tuple[str, str]) -> None:
+    with secure("threading", *tls, "--supervisor", "off") as server:
         assert told(server)["scheme"] == "https"
 
 

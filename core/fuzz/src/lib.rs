@@ -14,14 +14,20 @@ mod compress;
 mod compressed_fields;
 mod conditional_fields;
 pub mod corpus;
+#[path = "../../http2/tests/echo/mod.rs"]
+mod echo;
 mod forwarded;
 mod gateway;
+mod hpack;
+mod http2;
 #[path = "../../http/tests/packet/mod.rs"]
 mod packet;
 #[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
 mod response;
+#[path = "../../http2/tests/session/mod.rs"]
+mod session;
 mod streamed;
 mod tls_session;
 #[path = "../../http/tests/trust/mod.rs"]
@@ -31,8 +37,11 @@ mod upgrade;
 pub use compress::compress;
 pub use compressed_fields::compressed_fields;
 pub use conditional_fields::conditional_fields;
+pub use echo::Echo;
 pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
+pub use hpack::hpack;
+pub use http2::{http2, http2_calls};
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use response::response;
@@ -44,7 +53,7 @@ pub use upgrade::upgrade;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -58,4 +67,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("upgrade", upgrade),
     ("compress", compress),
     ("compressed_fields", compressed_fields),
+    ("hpack", hpack),
+    ("http2", http2),
+    ("http2_calls", http2_calls),
 ];

@@ -56,6 +56,13 @@ pub(crate) const fn is_field_content(byte: u8) -> bool {
     CLASSES[byte as usize] & FIELD != 0
 }
 
+/// `field-value` (RFC 9110 section 5.5), perhaps with white space around it.
+#[inline]
+pub fn is_field_value(bytes: &[u8]) -> bool {
+    // Branchless, so that the compiler can vectorize it: almost all values are valid.
+    bytes.iter().fold(true, |valid, &byte| valid & ((byte >= b' ') & (byte != 0x7f) | (byte == b'\t')))
+}
+
 /// `token` (RFC 9110 section 5.6.2).
 #[inline(always)]
 pub fn is_token(bytes: &[u8]) -> bool {

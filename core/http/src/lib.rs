@@ -1,4 +1,4 @@
-//! HTTP/1.x without I/O: bytes in, requests out; responses in, bytes out.
+//! HTTP/1.x, and the semantics of HTTP/2, without I/O: bytes in, requests out; responses in, bytes out.
 //!
 //! [`RequestParser`] turns received bytes into [`Event`]s. [`Response`] checks status, fields and body of one exchange
 //! against its state and writes them into a buffer. [`ConditionalFields`] are the request fields that select or
@@ -42,9 +42,10 @@ pub use address::AddressText;
 pub use conditional::{Precondition, Validators, http_date};
 pub use conditional_fields::ConditionalFields;
 pub use content_coding::ContentCoding;
-pub use grammar::{elements, encode_latin1, is_token, percent_decoded, split_authority, trim};
+pub use grammar::{elements, encode_latin1, is_field_value, is_token, percent_decoded, split_authority, trim};
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
+pub use parser::head_builder::{HeadBuilder, Trailers};
 pub use parser::proxy_protocol::{ProxyHeader, Source};
 pub use parser::request_parser::{Event, ReadBuffer, RequestParser};
 pub use parser::target::split_target;

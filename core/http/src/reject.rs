@@ -36,6 +36,8 @@ impl Reject {
     pub(crate) const PACKET_TOO_LARGE: Reject = Reject::with(431, "a packet of variables over the limit");
     /// [`crate::Limits::body`]
     pub const BODY_TOO_LARGE: Reject = Reject::with(413, "a body over the limit");
+    /// Content of another length than Content-Length announces (RFC 9113 section 8.1.1).
+    pub const OTHER_LENGTH: Reject = Reject::bad("content of another length than Content-Length");
     /// [`crate::Limits::trailers`]
     pub(crate) const TRAILERS_TOO_LARGE: Reject = Reject::with(431, "trailers over the limit");
 

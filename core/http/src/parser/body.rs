@@ -19,6 +19,9 @@ pub(crate) enum Body {
     Unframed(u64, Option<u64>),
 }
 
+/// The name of a trailer field is no token, or its line has a byte that no line may have.
+const MALFORMED: Reject = Reject::bad("a malformed trailer");
+
 impl Body {
     /// Bytes of content that follow without framing between them.
     pub(crate) fn expected(&self) -> u64 {
@@ -192,7 +195,6 @@ impl Decoder {
     /// One trailer field, or the empty line that ends the body (RFC 9112 section 7.1.2). Trailers are checked and
     /// dropped: WSGI has no place for them.
     fn trailer(&mut self, bytes: &[u8], limits: &Limits) -> Result<Part, Reject> {
-        const MALFORMED: Reject = Reject::bad("a malformed trailer");
         const TOO_LARGE: Reject = Reject::TRAILERS_TOO_LARGE;
         let left = limits.trailers - self.trailers;
         let Some(line) = line(bytes, left, MALFORMED, TOO_LARGE)? else { return Ok(Part::NeedMore) };
@@ -205,14 +207,17 @@ impl Decoder {
         if self.trailer_lines > limits.fields {
             return Err(TOO_LARGE);
         }
-        let name = &line[..memchr(b':', line).ok_or(MALFORMED)?];
-        if !is_token(name) {
-            return Err(MALFORMED);
-        }
-        if is_forbidden_trailer(name) {
-            return Err(Reject::bad("a trailer that only makes sense before the body"));
-        }
+        check_trailer(&line[..memchr(b':', line).ok_or(MALFORMED)?])?;
         Ok(Part::Framing(line.len() + 2))
+    }
+}
+
+/// Refuses a trailer field with this name unless it may stand behind a body.
+pub(crate) fn check_trailer(name: &[u8]) -> Result<(), Reject> {
+    match name {
+        name if !is_token(name) => Err(MALFORMED),
+        name if is_forbidden_trailer(name) => Err(Reject::bad("a trailer that only makes sense before the body")),
+        _ => Ok(()),
     }
 }
 

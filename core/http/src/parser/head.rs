@@ -120,19 +120,12 @@ fn check(
     check_fields(bytes, request, limits, head)
 }
 
-// A match guard that assigns a variable would be harder to read than an `if` inside.
-#[allow(clippy::collapsible_match)]
 fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
     if request.headers.len() > limits.fields {
         return Err(Reject::TOO_MANY_FIELDS);
     }
     let position = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
-    let mut length: Option<&[u8]> = None;
-    let mut content_type: Option<&[u8]> = None;
-    let mut coding: Option<&[u8]> = None;
-    let mut codings = 0;
-    let mut host: Option<&[u8]> = None;
-    let (mut closes, mut keeps_alive, mut upgrades) = (false, false, false);
+    let mut checks = FieldChecks::default();
     head.fields.clear();
     head.expects_continue = false;
     for field in request.headers.iter() {
@@ -147,9 +140,34 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
         // `httparse` returns an arbitrary pointer for an empty value.
         let value_at = if value.is_empty() { start + name.len() } else { position(value) };
         head.fields.push(Field { name: Span::new(start, name.len()), value: Span::new(value_at, value.len()) });
+        checks.take(name, value, head)?;
+    }
+    checks.finish(limits, head, |codings| framing_by_list(request, codings))
+}
+
+/// The fields that say how a message is framed and whether it may be served, as far as they have come; the same in all versions of
+/// HTTP.
+#[derive(Default)]
+pub(crate) struct FieldChecks<'a> {
+    length: Option<&'a [u8]>,
+    content_type: Option<&'a [u8]>,
+    coding: Option<&'a [u8]>,
+    codings: usize,
+    host: Option<&'a [u8]>,
+    closes: bool,
+    keeps_alive: bool,
+    upgrades: bool,
+}
+
+impl<'a> FieldChecks<'a> {
+    /// Takes the next field.
+    // A match guard that assigns a variable would be harder to read than an `if` inside.
+    #[allow(clippy::collapsible_match)]
+    #[inline(always)]
+    pub(crate) fn take(&mut self, name: &'a [u8], value: &'a [u8], head: &mut Head) -> Result<(), Reject> {
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => {
-                if host.replace(value).is_some() {
+                if self.host.replace(value).is_some() {
                     return Err(Reject::bad("more than one Host"));
                 }
             }
@@ -158,56 +176,67 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
                     if !expectation.eq_ignore_ascii_case(b"100-continue") {
                         return Err(Reject::with(417, "an expectation other than 100-continue"));
                     }
-                    head.expects_continue = head.version == Version::Http11;
+                    head.expects_continue = head.version != Version::Http10;
                 }
             }
             10 if name.eq_ignore_ascii_case(b"connection") => {
                 for option in elements(value) {
-                    closes |= option.eq_ignore_ascii_case(b"close");
-                    keeps_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-                    upgrades |= option.eq_ignore_ascii_case(b"upgrade");
+                    self.closes |= option.eq_ignore_ascii_case(b"close");
+                    self.keeps_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    self.upgrades |= option.eq_ignore_ascii_case(b"upgrade");
                 }
             }
             12 if name.eq_ignore_ascii_case(b"content-type") => {
-                if content_type.replace(value).is_some_and(|other| other != value) {
+                if self.content_type.replace(value).is_some_and(|other| other != value) {
                     return Err(Reject::bad("two different Content-Types"));
                 }
             }
             14 if name.eq_ignore_ascii_case(b"content-length") => {
-                if length.replace(value).is_some() {
+                if self.length.replace(value).is_some() {
                     return Err(Reject::bad("more than one Content-Length"));
                 }
             }
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                coding = Some(value);
-                codings += 1;
+                self.coding = Some(value);
+                self.codings += 1;
             }
             14 | 17 if is_disguised(name) => return Err(Reject::bad("a framing field with an underscore in its name")),
             _ => {}
         }
+        Ok(())
     }
-    match host {
-        Some(value) if !is_authority(value) => return Err(Reject::bad("a malformed Host")),
-        None if head.version == Version::Http11 => return Err(Reject::bad("no Host")),
-        _ => {}
+
+    /// Sets what follows from all fields. `framing_by_list` reads a Transfer-Encoding that is not simply `chunked`, given so often.
+    #[inline(always)]
+    pub(crate) fn finish(
+        self,
+        limits: &Limits,
+        head: &mut Head,
+        framing_by_list: impl FnOnce(usize) -> Result<Framing, Reject>,
+    ) -> Result<(), Reject> {
+        match self.host {
+            Some(value) if !is_authority(value) => return Err(Reject::bad("a malformed Host")),
+            None if head.version != Version::Http10 => return Err(Reject::bad("no Host")),
+            _ => {}
+        }
+        head.framing = match (self.length, self.coding) {
+            (None, None) => Framing::Absent,
+            (Some(value), None) => match content_length(value) {
+                None => return Err(Reject::bad("a malformed Content-Length")),
+                Some(value) if value > limits.body => return Err(Reject::BODY_TOO_LARGE),
+                Some(value) => Framing::Length(value),
+            },
+            (None, Some(value)) if head.version != Version::Http10 => match self.codings {
+                1 if value.eq_ignore_ascii_case(b"chunked") => Framing::Chunked,
+                _ => framing_by_list(self.codings)?,
+            },
+            (Some(_), Some(_)) => return Err(Reject::bad("both Content-Length and Transfer-Encoding")),
+            (None, Some(_)) => return Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
+        };
+        head.keep_alive = !self.closes && (self.keeps_alive || head.version != Version::Http10);
+        head.asks_upgrade = self.upgrades;
+        Ok(())
     }
-    head.framing = match (length, coding) {
-        (None, None) => Framing::Absent,
-        (Some(value), None) => match content_length(value) {
-            None => return Err(Reject::bad("a malformed Content-Length")),
-            Some(value) if value > limits.body => return Err(Reject::BODY_TOO_LARGE),
-            Some(value) => Framing::Length(value),
-        },
-        (None, Some(value)) if head.version == Version::Http11 => match codings {
-            1 if value.eq_ignore_ascii_case(b"chunked") => Framing::Chunked,
-            _ => framing_by_list(request, codings)?,
-        },
-        (Some(_), Some(_)) => return Err(Reject::bad("both Content-Length and Transfer-Encoding")),
-        (None, Some(_)) => return Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
-    };
-    head.keep_alive = !closes && (keeps_alive || head.version == Version::Http11);
-    head.asks_upgrade = upgrades;
-    Ok(())
 }
 
 /// Whether a name equals a framing field but for an underscore: CGI has one variable for both (RFC 3875 section

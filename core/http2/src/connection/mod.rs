@@ -1,0 +1,344 @@
+//! State machine of a connection: frames to events, responses to frames.
+//!
+//! ```text
+//! receive.rs   frames of the client to events
+//! send.rs      responses to frames, in the order of priorities
+//! ```
+//!
+//! The embedding feeds what it receives to [`Connection::receive`] and acts on the events; it sends [`Connection::output`] and
+//! reports with [`Connection::sent`] how much of it is gone. Each stream of an [`Event::Request`] or [`Event::Refused`] is the
+//! embedding's until its response has ended or [`Connection::close`] is called.
+
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use poorhttp_http::{Head, Reject};
+
+use crate::budget::Budget;
+use crate::connection::receive::{Block, Place, Remembered};
+use crate::error::{ConnectionError, ErrorCode};
+use crate::frame;
+use crate::hpack::decoder::Decoder;
+use crate::hpack::encoder::Encoder;
+use crate::options::Options;
+use crate::priority::Priority;
+use crate::stream::{Closed, Receiving, Streams};
+
+/// The payload of the PING that follows the announcement of a shutdown.
+const SHUTDOWN_PING: [u8; 8] = *b"shutdown";
+
+/// A request whose head is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The stream.
+    pub stream: u32,
+    /// The head, with positions in `text`.
+    pub head: Head,
+    /// The head as text of HTTP/1.1; its version is `HTTP/2.0`.
+    pub text: Vec<u8>,
+    /// Content follows; it ends with [`Event::Ended`].
+    pub has_content: bool,
+    /// The priority that the client has given.
+    pub priority: Priority,
+}
+
+/// A step of the connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// More bytes are needed.
+    NeedMore,
+    /// A request. Its content follows.
+    Request(Box<Request>),
+    /// Content of a request, to be reported by [`Connection::consumed`] when it takes no more memory.
+    Content {
+        /// The stream.
+        stream: u32,
+        /// The next bytes.
+        bytes: &'a [u8],
+    },
+    /// The content of a request is complete, and so are its trailers, which are dropped.
+    Ended {
+        /// The stream.
+        stream: u32,
+    },
+    /// A request is refused, perhaps after [`Event::Request`]: it is answered with this status, or reset if a response has begun. No
+    /// content follows.
+    Refused {
+        /// The stream.
+        stream: u32,
+        /// Status and reason.
+        reject: Reject,
+        /// The request line as far as it has come, which may hold any bytes; empty after [`Event::Request`].
+        line: Vec<u8>,
+    },
+    /// A stream is reset. Nothing can be sent on it; [`Connection::close`] makes room for another one.
+    Reset {
+        /// The stream.
+        stream: u32,
+        /// The error code.
+        code: ErrorCode,
+        /// The reason for the log; `None`: the client has reset it.
+        reason: Option<&'static str>,
+    },
+    /// The connection has failed, and nothing more is read. The output that is left tells the client.
+    Failed(ConnectionError),
+}
+
+/// Why something is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsent {
+    /// The stream was reset, or has ended, or the connection has failed.
+    Gone,
+    /// The response already has a head, or does not have one yet.
+    State,
+    /// A field that would split the response in HTTP/1.1, behind an intermediary; or a status that is none.
+    Invalid,
+}
+
+/// How far a shutdown is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shutdown {
+    None,
+    /// The client has been told to begin no more requests; those under way are taken.
+    Announced,
+    /// Streams after this one are not processed.
+    Final(u32),
+}
+
+/// A connection of HTTP/2, the server's side.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    options: Arc<Options>,
+    place: Place,
+    /// Bytes of an incomplete frame.
+    input: Vec<u8>,
+    /// The header block that is being received.
+    block: Option<Box<Block>>,
+    decoder: Decoder,
+    encoder: Encoder,
+    /// The last head, if it may come again.
+    remembered: Option<Box<Remembered>>,
+    streams: Streams,
+    /// Priorities of streams that are yet to come.
+    early_priorities: VecDeque<(u32, Priority)>,
+    budget: Budget,
+    /// Bytes that the client allows on the connection, and at first on a stream.
+    send_window: i64,
+    initial_send_window: i64,
+    /// The largest payload that the client takes, as far as this side uses it.
+    largest_frame: usize,
+    /// Bytes that the client may send, and those consumed that it does not know of yet.
+    receive_window: i64,
+    credit: u32,
+    output: Vec<u8>,
+    /// Bytes of the output that are sent.
+    gone: usize,
+    /// Bytes of control frames since the output was last empty.
+    control: usize,
+    shutdown: Shutdown,
+    /// The client begins no more streams.
+    client_leaves: bool,
+    failed: Option<ConnectionError>,
+}
+
+impl Connection {
+    /// A connection that begins; its output has the settings.
+    pub fn new(options: Arc<Options>) -> Self {
+        const DEFAULT_WINDOW: u32 = Options::DEFAULT_WINDOW;
+        let receive_window = options.connection_window();
+        let mut output = Vec::new();
+        frame::push_settings(
+            &mut output,
+            &[
+                (frame::HEADER_TABLE_SIZE, options.header_table()),
+                (frame::MAX_CONCURRENT_STREAMS, options.streams),
+                (frame::INITIAL_WINDOW_SIZE, options.stream_window()),
+                (frame::MAX_HEADER_LIST_SIZE, options.header_list()),
+                (frame::NO_RFC7540_PRIORITIES, 1),
+            ],
+        );
+        if receive_window > DEFAULT_WINDOW {
+            frame::push_window_update(&mut output, 0, receive_window - DEFAULT_WINDOW);
+        }
+        Connection {
+            place: Place::Preface(0),
+            input: Vec::new(),
+            block: None,
+            decoder: Decoder::new(options.header_table() as usize),
+            remembered: None,
+            encoder: Encoder::new(options.response_table as usize),
+            streams: Streams::default(),
+            early_priorities: VecDeque::new(),
+            budget: Budget::new(&options),
+            send_window: i64::from(DEFAULT_WINDOW),
+            initial_send_window: i64::from(DEFAULT_WINDOW),
+            largest_frame: Options::FRAME,
+            receive_window: i64::from(receive_window),
+            credit: 0,
+            output,
+            gone: 0,
+            control: 0,
+            shutdown: Shutdown::None,
+            client_leaves: false,
+            failed: None,
+            options,
+        }
+    }
+
+    /// Bytes to send.
+    pub fn output(&self) -> &[u8] {
+        &self.output[self.gone..]
+    }
+
+    /// So many bytes of the output are sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.gone = (self.gone + bytes).min(self.output.len());
+        self.control = self.control.saturating_sub(bytes);
+        if self.gone > self.output.len() / 2 && self.gone < self.output.len() {
+            self.output.drain(..std::mem::take(&mut self.gone));
+        }
+        if self.gone == self.output.len() {
+            (self.gone, self.control) = (0, 0);
+            // An idle connection keeps no more than a small response needs.
+            if self.output.capacity() > Options::IDLE_OUTPUT && self.streams.is_empty() {
+                self.output = Vec::new();
+            }
+            self.output.clear();
+        }
+    }
+
+    /// Whether more bytes of the client should be read. A client that sends requests and does not read their responses is not read
+    /// either, as in HTTP/1.1.
+    pub fn wants_input(&self) -> bool {
+        self.output().len() < 2 * Options::OUTPUT && self.failed.is_none()
+    }
+
+    /// Takes the whole output.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        let mut output = std::mem::take(&mut self.output);
+        output.drain(..std::mem::take(&mut self.gone));
+        self.control = 0;
+        output
+    }
+
+    /// Streams that are open, or reset and not closed yet.
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether no request is under way, and no part of one has come.
+    pub fn is_idle(&self) -> bool {
+        self.streams.is_empty() && !self.is_mid_frame()
+    }
+
+    /// Whether a part of a frame or of a header block has come, whose rest a client owes.
+    pub fn is_mid_frame(&self) -> bool {
+        self.block.is_some() || !self.input.is_empty() || !matches!(self.place, Place::Frame)
+    }
+
+    /// Whether the connection can close when its output is sent: it has failed, or no more requests come and all are answered.
+    pub fn is_finished(&self) -> bool {
+        let ends = self.client_leaves || matches!(self.shutdown, Shutdown::Final(_));
+        self.failed.is_some() || ends && self.streams.is_empty()
+    }
+
+    /// Seconds have passed since this was last called; what the client has used up of [`Options::resets`] and [`Options::frames`]
+    /// comes back.
+    pub fn pass(&mut self, seconds: u32) {
+        self.budget.pass(seconds);
+    }
+
+    /// Announces that no more requests are taken (RFC 9113 section 6.8). Those that are under way are taken until the client has
+    /// answered, or until [`Connection::finish_shutdown`]; so none is lost.
+    pub fn begin_shutdown(&mut self) {
+        if self.shutdown == Shutdown::None && self.failed.is_none() {
+            self.shutdown = Shutdown::Announced;
+            frame::push_goaway(&mut self.output, frame::MOST, ErrorCode::NoError, "shutdown");
+            frame::push_ping(&mut self.output, false, &SHUTDOWN_PING);
+        }
+    }
+
+    /// Takes no more requests from now on: later ones may be sent again elsewhere.
+    pub fn finish_shutdown(&mut self) {
+        if !matches!(self.shutdown, Shutdown::Final(_)) && self.failed.is_none() {
+            let last = self.streams.last;
+            self.shutdown = Shutdown::Final(last);
+            frame::push_goaway(&mut self.output, last, ErrorCode::NoError, "shutdown");
+        }
+    }
+
+    /// Fails the connection, such as after a timeout. The client is told why.
+    pub fn fail(&mut self, error: ConnectionError) {
+        if self.failed.is_none() {
+            let last = match self.shutdown {
+                Shutdown::Final(last) => last,
+                _ => self.streams.last,
+            };
+            frame::push_goaway(&mut self.output, last, error.code, error.reason);
+            self.failed = Some(error);
+            (self.input, self.block) = (Vec::new(), None);
+        }
+    }
+
+    /// Content of this stream takes no more memory of the embedding, so the client may send as much again.
+    pub fn consumed(&mut self, stream: u32, bytes: u32) {
+        let most = self.options.stream_window();
+        let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
+        let bytes = bytes.min(state.unconsumed);
+        state.unconsumed -= bytes;
+        state.credit += bytes;
+        if state.receiving == Receiving::Content && state.credit >= most / 2 {
+            let credit = std::mem::take(&mut state.credit);
+            state.receive_window += i64::from(credit);
+            frame::push_window_update(&mut self.output, stream, credit);
+        }
+        self.allow(bytes);
+    }
+
+    /// Allows the client to send so many bytes again on the connection.
+    fn allow(&mut self, bytes: u32) {
+        self.credit += bytes;
+        if self.credit >= self.options.connection_window() / 2 && self.failed.is_none() {
+            let credit = std::mem::take(&mut self.credit);
+            self.receive_window += i64::from(credit);
+            frame::push_window_update(&mut self.output, 0, credit);
+        }
+    }
+
+    /// The embedding lets go of a stream: one that was reset makes room for another, any other is reset, as an internal error unless
+    /// its request was refused. Nothing happens to one that has ended.
+    pub fn close(&mut self, stream: u32) {
+        if self.streams.is_reset(stream) {
+            self.streams.remove(stream, Closed::ByServer);
+        } else {
+            let fault = self.streams.peek(stream).and_then(|state| state.fault);
+            self.reset(stream, fault.unwrap_or(ErrorCode::InternalError));
+        }
+    }
+
+    /// Resets a stream and lets go of it.
+    pub fn reset(&mut self, stream: u32, code: ErrorCode) {
+        if self.streams.get(stream).is_some() {
+            self.push_reset(stream, code);
+            self.forget_content(stream);
+            self.streams.remove(stream, Closed::ByServer);
+        }
+    }
+
+    fn push_reset(&mut self, stream: u32, code: ErrorCode) {
+        if self.failed.is_none() {
+            frame::push_reset(&mut self.output, stream, code);
+        }
+    }
+
+    /// Allows the client to send again what is not consumed of a stream that ends.
+    fn forget_content(&mut self, stream: u32) {
+        let unconsumed = self.streams.get(stream).map_or(0, |state| std::mem::take(&mut state.unconsumed));
+        if unconsumed > 0 {
+            self.allow(unconsumed);
+        }
+    }
+}
