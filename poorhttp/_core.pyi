@@ -5,7 +5,7 @@ Each process has one `Reactor`, which yields complete requests. A `Request` is a
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Literal, final, overload
+from typing import Any, ClassVar, Final, Literal, Protocol, final, overload
 
 from _typeshed import OptExcInfo, WriteableBuffer
 
@@ -286,6 +286,15 @@ class WorkerStatus:
     def clear(self) -> None:
         """Remove all requests and counts, for a new worker."""
 
+class Event(Protocol):
+    """What a request waits for in a mode that does not block its thread."""
+
+    def set(self) -> object:
+        """End the wait."""
+
+    def wait(self, seconds: float, /) -> object:
+        """Wait for `set`, at most so long."""
+
 @final
 class Reactor:
     """All connections of this process. Several threads may iterate it at the same time."""
@@ -466,6 +475,27 @@ class Request:
             ConnectionResetError: the client has disconnected.
             poorhttp.errors.BodyRefused: it is too large or malformed, or comes too slowly.
             ValueError: the request was answered, or belongs to the parent process.
+        """
+
+    def receive_nowait(self, buffer: WriteableBuffer) -> int | None:
+        """Do the same without waiting; `None`: nothing has come, and `notify` tells when it has."""
+
+    def send_nowait(self, data: bytes) -> int:
+        """Send as much of a piece of the body as there is room for; return its length.
+
+        After fewer bytes than there are, `notify` tells when there is room for more.
+
+        Raises: as `write`.
+        """
+
+    def notify(
+        self, function: Callable[[], object], *, data: bool = False, room: bool = False
+    ) -> None:
+        """Have `function` called once, when data or room may have come, or the client has left.
+
+        At once if it is there. Whichever thread finds the event calls it (with `external_loop`, one
+        that calls `Reactor.poll`), so that it must not wait, nor use a request: it schedules what
+        does. Another call replaces it, and the end of the request drops it.
         """
 
     def take_over(self, *, in_pool: bool) -> tuple[int, Any]:

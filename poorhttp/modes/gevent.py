@@ -109,11 +109,6 @@ def run(worker: Worker) -> None:
     from gevent import GreenletExit, get_hub, sleep, spawn
     from gevent.event import Event
     from gevent.hub import Waiter
-    from gevent.socket import wait_read, wait_write
-
-    def wait_readable(fd: int, seconds: float) -> None:
-        with suppress(TimeoutError):
-            wait_read(fd, timeout=seconds, timeout_exc=TimeoutError())
 
     hub = get_hub()
     # gevent would install its SIGCHLD handler only after the first fork, and could wait for ever
@@ -125,8 +120,7 @@ def run(worker: Worker) -> None:
         worker.signals.call_soon = spawn
     reactor = worker.reactor(
         multithread=True,
-        wait_writable=wait_write,
-        wait_readable=wait_readable,
+        new_event=Event,
         external_loop=True,
         hub=hub,
     )

@@ -21,6 +21,10 @@ from poorhttp._core import (
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp._core import Event
+
 
 def _take_fields(self: object, **given: object) -> None:
     """Set the fields of an object: `__init__` of both classes."""
@@ -93,10 +97,9 @@ class WorkerOptions:
             `WorkerStatus` of each, and the place of this one in it.
         worker_status: memory in which a supervisor reads counters and requests in flight.
         takes_times: `worker_status` also has durations, slow requests and errors.
-        wait_writable: called with a descriptor when an application has to wait for its client; by
-            default the thread blocks.
-        wait_readable: the same for a body that it receives, with the seconds after which it shall
-            return in any case.
+        new_event: called when an application has to wait for its client (`write`, and the body
+            that it receives): what it returns has a method `wait(seconds)`, which is called next,
+            and `set()`, which is called as by `Request.notify`. By default the thread blocks.
         external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
         multithread: several threads iterate.
         raw_tcp: yield unread connections as `Connection`.
@@ -168,8 +171,7 @@ class WorkerOptions:
     accept_balance: tuple[SharedStatuses, int] | None = None
     worker_status: WorkerStatus | None = None
     takes_times: bool = False
-    wait_writable: Callable[[int], object] | None = None
-    wait_readable: Callable[[int, float], object] | None = None
+    new_event: Callable[[], Event] | None = None
     external_loop: bool = False
     multithread: bool = False
     raw_tcp: bool = False

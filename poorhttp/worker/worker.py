@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
 
+    from poorhttp._core import Event
+
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 
@@ -93,8 +95,7 @@ class Worker:
         self,
         *,
         multithread: bool = False,
-        wait_writable: Callable[[int], object] | None = None,
-        wait_readable: Callable[[int, float], object] | None = None,
+        new_event: Callable[[], Event] | None = None,
         external_loop: bool = False,
         hub: Hub | None = None,
     ) -> Reactor:
@@ -102,7 +103,7 @@ class Worker:
 
         Args:
             multithread: the application may be called several times at once.
-            wait_writable, wait_readable, external_loop: see there.
+            new_event, external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
 
         Raises:
@@ -166,8 +167,7 @@ class Worker:
                 streamed_bodies=self._streamed_bodies,
                 live_reload=self._appended,
                 recycle_after=context.recycle_after if context else 0,
-                wait_writable=wait_writable,
-                wait_readable=wait_readable,
+                new_event=new_event,
                 external_loop=external_loop,
                 multithread=multithread and hub is None,
                 raw_tcp=self._raw_tcp,

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 import poorhttp
+from tests.apps.long import BLOCK, BLOCKS
 from tests.apps.streamed import WAYS, application, summary
 from tests.conftest import Serve
 from tests.testkit.cases.gateway import BEGIN, PARAMS, STDIN, pack, record, recorded
@@ -348,6 +349,25 @@ def test_others_are_served_meanwhile(serve: Serve, mode: str) -> None:
         for connection, rest in zip(waiting, rests, strict=True):
             connection.send(rest)
             assert connection.response().body == summary(content)
+
+
+def test_notices_wake_greenlets_in_any_order() -> None:
+    """Greenlets wait for bodies, and then for room; each goes on when its own client does."""
+    content = body(MUCH)
+    with Server(APP, "gevent", *ON, "--spool-limit", "0") as server:
+        waiting = [server.connect() for _ in range(20)]
+        rests = [half_sent(connection, "/whole", content) for connection in waiting]
+        for connection, rest in reversed(list(zip(waiting, rests, strict=True))):
+            connection.send(rest)
+            assert connection.response().body == summary(content)
+    with Server("tests/apps/long.py", "gevent", "--spool-limit", "0") as server:
+        waiting = [server.connect() for _ in range(5)]
+        for connection in waiting:
+            connection.send(b"GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert server.request("HEAD", "/pieces").status == 200
+        assert "made /pieces" not in server.log()
+        for connection in reversed(waiting):
+            assert connection.response().body == BLOCK * BLOCKS
 
 
 @pytest.mark.each_mode

@@ -6,6 +6,7 @@ import select
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -20,7 +21,7 @@ from tests.testkit.client import HANG, Connection
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from poorhttp._core import Reactor
+    from poorhttp._core import Reactor, Request
 
 #: Waits up to so many seconds for its descriptor to be readable; tells whether it is.
 Wait: TypeAlias = "Callable[[float], bool]"
@@ -157,3 +158,78 @@ def test_stopping_in_another_loop(loop: tuple[Loop, int]) -> None:
         ours.reactor.stop()
         ours.run_until(lambda: ours.reactor.finished)
         assert connection.at_end()
+
+
+def test_streams_without_a_thread() -> None:
+    """Bodies are received and sent as far as is possible at once; notices tell when to go on."""
+    many, content, answer = 3, bytes(range(256)) * 1000, bytes(range(251)) * 80_000
+    settings = Settings(bind="127.0.0.1:0", spool_limit=0)
+    listeners = sockets.open_listeners(settings)
+    logs.error_log.open(settings)
+    reactor = Worker(path, settings, listeners, streamed_bodies=[("", "", True)]).reactor(
+        external_loop=True
+    )
+    port = int(listeners[0].url.rpartition(":")[2])
+    wait = in_epoll(reactor.fileno())
+    ready: list[Callable[[], None]] = []
+    bodies: dict[int, bytes] = {}
+    ended: list[int] = []
+    #: All requests wait for data; for room.
+    starved, full = threading.Event(), threading.Event()
+    waiting: dict[threading.Event, set[int]] = {starved: set(), full: set()}
+
+    def note(event: threading.Event, request: Request) -> None:
+        waiting[event].add(request.number)
+        if len(waiting[event]) == many:
+            event.set()
+
+    def receive(request: Request) -> None:
+        buffer = bytearray(10_000)
+        while (length := request.receive_nowait(buffer)) != 0:
+            if length is None:
+                note(starved, request)
+                request.notify(partial(ready.append, partial(receive, request)), data=True)
+                return
+            bodies[request.number] = bodies.get(request.number, b"") + buffer[:length]
+        request("200 OK", [("Content-Length", str(len(answer)))])
+        send(request, answer)
+
+    def send(request: Request, rest: bytes) -> None:
+        while rest:
+            taken = request.send_nowait(rest)
+            rest = rest[taken:]
+            if rest:
+                note(full, request)
+                request.notify(partial(ready.append, partial(send, request, rest)), room=True)
+                return
+        request.end()
+        ended.append(request.number)
+
+    def client() -> None:
+        with Connection(("127.0.0.1", port)) as connection:
+            head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(content)}\r\n\r\n"
+            connection.send(head.encode() + content[:20_000])
+            assert starved.wait(HANG)
+            connection.send(content[20_000:])
+            assert full.wait(HANG)
+            assert connection.response().body == answer
+
+    with ThreadPoolExecutor(many) as pool:
+        clients = [pool.submit(client) for _ in range(many)]
+        while len(ended) < many:
+            assert ready or wait(HANG), "nobody has said that there is something to do"
+            while (request := reactor.poll()) is not None:
+                request.take_environ()
+                receive(request)
+            calls, ready[:] = ready[:], []
+            for call in calls:
+                call()
+        reactor.stop()
+        while not reactor.finished:
+            assert wait(HANG)
+            assert reactor.poll() is None
+        for future in clients:
+            future.result()
+    assert list(bodies.values()) == [content] * many
+    for listener in listeners:
+        listener.close()

@@ -108,8 +108,10 @@ fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> P
         b"HEAD" => environ.set_item(intern!(py, "REQUEST_METHOD"), intern!(py, "HEAD"))?,
         method => environ.set_item(intern!(py, "REQUEST_METHOD"), native(py, method))?,
     }
-    if head.version == Version::Http10 {
-        environ.set_item(intern!(py, "SERVER_PROTOCOL"), intern!(py, "HTTP/1.0"))?;
+    match head.version {
+        Version::Http11 => {}
+        Version::Http10 => environ.set_item(intern!(py, "SERVER_PROTOCOL"), intern!(py, "HTTP/1.0"))?,
+        Version::Http2 => environ.set_item(intern!(py, "SERVER_PROTOCOL"), intern!(py, "HTTP/2"))?,
     }
     let (target, query) = (head.target.of(bytes), head.query().of(bytes));
     if !query.is_empty() {

@@ -313,20 +313,18 @@ impl Reactor {
                 (None, Some(config)) => (Protocol::Http, Some(Arc::clone(config))),
                 (None, None) => return Err(value_error(format_args!("an unknown protocol, {protocol:?}"))),
             };
-            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls });
+            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls, streams: None });
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;
-        let (wait_writable, wait_readable) = (given.wait_writable, given.wait_readable);
+        let new_event = given.new_event.map(|function| function.0);
         let context = given.request_context.map(|context| context.0);
         Ok(Reactor {
-            notes_hand_out: inner.takes_times() && interrupter.is_none() && wait_writable.is_none(),
+            notes_hand_out: inner.takes_times() && interrupter.is_none() && new_event.is_none(),
             queue: multithread.then(|| GilQueue::new(&inner.counters().metrics)),
             inner,
             environs: Environs::new(py, bases, request_ids.is_some())?,
-            waits: wait_writable.map(|writable| {
-                Arc::new(Waits { writable: writable.0, readable: wait_readable.map(|function| function.0), context })
-            }),
+            waits: new_event.map(|new_event| Arc::new(Waits::new(new_event, context))),
             error_log,
             worker_status,
             interrupter,

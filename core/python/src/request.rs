@@ -1,16 +1,15 @@
 //! The Python class of a request, which worker threads take from the reactor and answer.
 
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use poorhttp_reactor::{Exchange, NotHijacked, SendError};
+use poorhttp_reactor::{BodyPart, Exchange, Interest, NotHijacked, SendError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::dispatched::Dispatched;
 use crate::early_hints;
@@ -47,14 +46,48 @@ pub(crate) struct Request {
     streamed: bool,
 }
 
-/// The functions that wait for a client without blocking the thread.
+/// Milliseconds that event loops can wait.
+const LONGEST: u64 = 86_400_000;
+
+/// How a mode waits for clients without blocking the thread.
 pub(crate) struct Waits {
-    /// Called with a descriptor, to wait until it is writable.
-    pub(crate) writable: Py<PyAny>,
-    /// Called with a descriptor and seconds, to wait until it is readable, or the time is over.
-    pub(crate) readable: Option<Py<PyAny>>,
+    /// Makes an event: `set()` ends `wait(seconds)`.
+    new_event: Py<PyAny>,
     /// Where greenlets find the name of the request that they run, a ContextVar.
-    pub(crate) context: Option<Py<PyAny>>,
+    context: Option<Py<PyAny>>,
+}
+
+impl Waits {
+    pub(crate) fn new(new_event: Py<PyAny>, context: Option<Py<PyAny>>) -> Self {
+        Waits { new_event, context }
+    }
+
+    /// Waits until what is awaited may have come, at most so many milliseconds.
+    pub(crate) fn wait(
+        &self,
+        py: Python<'_>,
+        dispatched: &Dispatched,
+        interest: Interest,
+        milliseconds: u64,
+    ) -> PyResult<()> {
+        let event = self.new_event.bind(py).call0()?;
+        dispatched.exchange(py).notify(interest, notice(event.getattr(intern!(py, "set"))?.unbind()));
+        event.call_method1(intern!(py, "wait"), (milliseconds.min(LONGEST) as f64 / 1_000.0,))?;
+        Ok(())
+    }
+}
+
+/// A function of Python that is called when what a stream waits for has come.
+fn notice(function: Py<PyAny>) -> impl FnOnce() + Send + 'static {
+    move || {
+        let call = |py: Python<'_>| {
+            if let Err(error) = function.call0(py) {
+                error.write_unraisable(py, None);
+            }
+        };
+        // None: Python is about to end.
+        let _ = Python::try_attach(call);
+    }
 }
 
 impl Request {
@@ -198,23 +231,15 @@ impl Request {
     ) -> Result<(), Failure> {
         let mut sent = Err(SendError::Full(0));
         while let Err(SendError::Full(_)) = sent {
-            let Some(socket) = self.dispatched.exchange(py).socket() else { break };
+            let Some(waiter) = self.dispatched.exchange(py).waiter() else { break };
+            let timeout = self.dispatched.exchange(py).send_timeout_left();
             match &self.waits {
-                Some(waits) => {
-                    waits.writable.call1(py, (socket.as_fd().as_raw_fd(),))?;
-                }
-                None => {
-                    let timeout = self.dispatched.exchange(py).send_timeout_left();
-                    if timeout == 0 {
-                        self.dispatched.exchange(py).cut();
-                    } else {
-                        let timeout =
-                            Timespec { tv_sec: (timeout / 1_000) as i64, tv_nsec: (timeout % 1_000 * 1_000_000) as _ };
-                        let mut sockets = [PollFd::new(&socket, PollFlags::OUT)];
-                        py.detach(|| poll(&mut sockets, Some(&timeout)).is_ok());
-                    }
-                    py.check_signals()?;
-                }
+                _ if timeout == 0 => self.dispatched.exchange(py).cut(),
+                Some(waits) => waits.wait(py, &self.dispatched, Interest::ROOM, timeout)?,
+                None => py.detach(|| waiter.wait(Interest::ROOM, timeout)),
+            }
+            if self.waits.is_none() {
+                py.check_signals()?;
             }
             sent = self.dispatched.detached(py, work);
         }
@@ -276,6 +301,40 @@ impl Request {
     /// Receives a part of the body into a buffer, and waits if nothing has come. 0: the body is complete. `None`: call again.
     fn receive_body(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Option<usize>> {
         streamed_body::receive(py, &self.dispatched, self.waits.as_deref(), self.timed, &buffer)
+    }
+
+    /// Receives a part of the body into a buffer, as far as it is there. 0: the body is complete. `None`: nothing has come.
+    fn receive_nowait(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Option<usize>> {
+        match streamed_body::receive_part(py, &self.dispatched, &buffer)? {
+            BodyPart::Content(bytes) => Ok(Some(bytes)),
+            BodyPart::End => Ok(Some(0)),
+            BodyPart::NothingYet(_) => Ok(None),
+        }
+    }
+
+    /// Sends as much of a piece of the body as there is room for, and returns its length.
+    fn send_nowait(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<usize, Failure> {
+        let bytes = body_bytes(data)?;
+        match self.send_with(py, bytes.len(), |exchange| exchange.write(bytes)) {
+            Ok(()) => Ok(bytes.len()),
+            Err(SendError::Full(taken)) => {
+                // Its deadline, too: no thread waits for this client.
+                let checked = self.dispatched.detached(py, Exchange::send_queued);
+                if let Err(error) = checked
+                    && !matches!(error, SendError::Full(_))
+                {
+                    return Err(error.into());
+                }
+                Ok(taken)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Has `function` called once when data or room has come, or the client has left.
+    #[pyo3(signature = (function, *, data = false, room = false))]
+    fn notify(&self, py: Python<'_>, function: Py<PyAny>, data: bool, room: bool) {
+        self.dispatched.exchange(py).notify(Interest { data, room }, notice(function));
     }
 
     /// Gives the connection to the application: a descriptor, and what its socket reports to. `in_pool`: the request still

@@ -1,14 +1,11 @@
 //! The body of a request that the application receives while it runs.
 
-use std::os::fd::{AsFd, AsRawFd};
-
-use poorhttp_reactor::{BodyError, BodyPart, Exchange};
+use poorhttp_reactor::{BodyError, BodyPart, Exchange, Interest};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyConnectionResetError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::body_inputs::streamed;
 use crate::dispatched::Dispatched;
@@ -36,14 +33,7 @@ pub(crate) fn receive(
     timed: bool,
     buffer: &PyBuffer<u8>,
 ) -> PyResult<Option<usize>> {
-    let room = room_of(buffer)?;
-    if room.is_empty() {
-        return Ok(Some(0));
-    }
-    let is_large = room.len() >= LARGE;
-    let mut work = |exchange: &mut Exchange| exchange.receive_body(room);
-    let received = if is_large { dispatched.detached(py, work) } else { work(&mut dispatched.exchange(py)) };
-    match received.map_err(|error| exception(py, error))? {
+    match receive_part(py, dispatched, buffer)? {
         BodyPart::Content(bytes) => Ok(Some(bytes)),
         BodyPart::End => Ok(Some(0)),
         BodyPart::NothingYet(timeout) => {
@@ -53,17 +43,26 @@ pub(crate) fn receive(
     }
 }
 
+/// Receives what is there of the body into a buffer.
+pub(crate) fn receive_part(py: Python<'_>, dispatched: &Dispatched, buffer: &PyBuffer<u8>) -> PyResult<BodyPart> {
+    let room = room_of(buffer)?;
+    if room.is_empty() {
+        return Ok(BodyPart::Content(0));
+    }
+    let is_large = room.len() >= LARGE;
+    let mut work = |exchange: &mut Exchange| exchange.receive_body(room);
+    let received = if is_large { dispatched.detached(py, work) } else { work(&mut dispatched.exchange(py)) };
+    received.map_err(|error| exception(py, error))
+}
+
 /// Waits until something may have come, or the time is over.
 fn wait(py: Python<'_>, dispatched: &Dispatched, waits: Option<&Waits>, timed: bool, timeout: u64) -> PyResult<()> {
-    let Some(socket) = dispatched.exchange(py).socket() else { return Ok(()) };
-    if let Some(readable) = waits.and_then(|waits| waits.readable.as_ref()) {
-        readable.call1(py, (socket.as_fd().as_raw_fd(), timeout as f64 / 1_000.0))?;
-        return Ok(());
+    if let Some(waits) = waits {
+        return waits.wait(py, dispatched, Interest::DATA, timeout);
     }
+    let Some(waiter) = dispatched.exchange(py).waiter() else { return Ok(()) };
     let timeout = timeout.min(if timed { TIMED_WAIT } else { WAIT });
-    let timeout = Timespec { tv_sec: (timeout / 1_000) as i64, tv_nsec: (timeout % 1_000 * 1_000_000) as _ };
-    let mut sockets = [PollFd::new(&socket, PollFlags::IN)];
-    py.detach(|| poll(&mut sockets, Some(&timeout)).is_ok());
+    py.detach(|| waiter.wait(Interest::DATA, timeout));
     py.check_signals()
 }
 

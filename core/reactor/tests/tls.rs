@@ -61,7 +61,13 @@ impl Server {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
-        let listener = Listener { socket: OwnedFd::from(socket).into(), protocol: Protocol::Http, proxied: false, tls };
+        let listener = Listener {
+            socket: OwnedFd::from(socket).into(),
+            protocol: Protocol::Http,
+            proxied: false,
+            tls,
+            streams: None,
+        };
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let handler = Arc::new(handler);
         let threads = (0..2).map(|_| {

@@ -15,6 +15,8 @@ pub(crate) enum Body {
     Framed(Decoder),
     /// FastCGI records.
     Recorded(Stream),
+    /// Content without framing: bytes so far, and their number if it was announced. The end of its stream ends it.
+    Unframed(u64, Option<u64>),
 }
 
 /// The name of a trailer field is no token, or its line has a byte that no line may have.
@@ -26,6 +28,7 @@ impl Body {
         match self {
             Body::Framed(decoder) => decoder.expected(),
             Body::Recorded(stream) => stream.expected(),
+            Body::Unframed(received, length) => length.map_or(0, |length| length.saturating_sub(*received)),
         }
     }
 
@@ -34,6 +37,7 @@ impl Body {
         match self {
             Body::Framed(decoder) => _ = decoder.take(most),
             Body::Recorded(stream) => _ = stream.take(most),
+            Body::Unframed(received, _) => *received += most,
         }
     }
 
@@ -42,6 +46,15 @@ impl Body {
         match self {
             Body::Framed(decoder) => decoder.next(bytes, limits),
             Body::Recorded(stream) => stream.next(bytes, limits),
+            Body::Unframed(..) if bytes.is_empty() => Part::NeedMore,
+            Body::Unframed(received, _) => {
+                *received += bytes.len() as u64;
+                if *received > limits.body {
+                    Part::Rejected(Reject::BODY_TOO_LARGE)
+                } else {
+                    Part::Content(bytes.len())
+                }
+            }
         }
     }
 

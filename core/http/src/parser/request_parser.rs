@@ -57,6 +57,12 @@ impl ReadBuffer {
     /// Capacity while a large body is read.
     pub const MAX_ROOM: usize = 64 << 10;
 
+    /// A buffer with a head that was received elsewhere: its text, and positions in that; or with a request line that is refused.
+    pub fn with_head(head: Head, text: Vec<u8>) -> Self {
+        let length = text.len();
+        ReadBuffer { bytes: text, base: 0, read: length, end: length, head: Head { length, ..head }, repeated: false }
+    }
+
     /// The bytes of the head of the current message.
     pub fn head_bytes(&self) -> &[u8] {
         self.bytes.get(self.base..self.base + self.head.length).unwrap_or_default()
@@ -203,6 +209,10 @@ enum State {
     /// Before or in a head.
     #[default]
     Head,
+    /// The head was received elsewhere, and is in the buffer; content follows or not.
+    Given {
+        has_content: bool,
+    },
     Body(Body),
     Complete,
     Rejected(Reject),
@@ -229,6 +239,21 @@ impl RequestParser {
         RequestParser { protocol, ..Self::default() }
     }
 
+    /// The parser of one stream of a connection that carries many: its head is in the buffer ([`ReadBuffer::with_head`]), and content
+    /// follows without framing, or none.
+    pub fn of_stream(has_content: bool) -> Self {
+        RequestParser { state: State::Given { has_content }, ..Self::default() }
+    }
+
+    /// The stream has ended, and so has content without framing. `false`: there is none that may end.
+    pub fn end_content(&mut self) -> bool {
+        let ends = matches!(self.state, State::Body(Body::Unframed(..)));
+        if ends {
+            self.state = State::Complete;
+        }
+        ends
+    }
+
     /// The next event. Call it until it returns [`Event::NeedMore`], [`Event::Complete`] or [`Event::Rejected`], which
     /// repeat until the state changes.
     #[inline]
@@ -243,6 +268,16 @@ impl RequestParser {
         loop {
             match &mut self.state {
                 State::Head => return self.poll_head(buffer, limits),
+                State::Given { has_content } => {
+                    self.state = match has_content {
+                        true => State::Body(Body::Unframed(
+                            0,
+                            Some(buffer.head.body_length().unwrap_or(0)).filter(|&length| length > 0),
+                        )),
+                        false => State::Complete,
+                    };
+                    return Event::Head;
+                }
                 State::Body(body) => match body.next_up_to(buffer.unread(), limits, most) {
                     Part::NeedMore => return Event::NeedMore,
                     Part::Framing(count) => buffer.read += count,
@@ -385,7 +420,7 @@ impl RequestParser {
         match self.state {
             State::Head => buffer.is_some_and(|buffer| !buffer.is_drained()),
             State::Body(_) => true,
-            State::Complete | State::Rejected(_) => false,
+            State::Given { .. } | State::Complete | State::Rejected(_) => false,
         }
     }
 

@@ -1,9 +1,11 @@
-//! One client's connection: its socket, what it is doing, and what was received.
+//! One client's connection: its socket, what it is doing, and what was received; or one stream of a connection that carries many.
 //!
 //! ```text
 //! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
 //! long_polls.rs       responses that stay open, and what they share
+//! multiplexed.rs      a connection with many streams: their states, and the output of all
+//! notice.rs           notice that a stream may go on
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! read.rs             reads a request: receives and parses
 //! request.rs          the present request: head, body, peer and trusted proxies, output
@@ -13,6 +15,7 @@
 //! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
 //! transport/          the socket: plain, or with TLS
 //! shared_socket.rs    socket and send queue, shared with other threads
+//! stream_protocol.rs  interface to a protocol with many streams on a connection
 //! timing.rs           what is measured of a connection, where times are taken
 //! ```
 
@@ -20,6 +23,8 @@ pub(crate) mod body;
 pub(crate) mod coalesced;
 pub(crate) mod listener;
 pub(crate) mod long_polls;
+pub(crate) mod multiplexed;
+pub(crate) mod notice;
 pub(crate) mod peer_trust;
 pub(crate) mod read;
 pub(crate) mod request;
@@ -27,6 +32,7 @@ pub(crate) mod send;
 pub(crate) mod send_queue;
 pub(crate) mod shared_socket;
 pub(crate) mod state;
+pub(crate) mod stream_protocol;
 pub(crate) mod timing;
 pub(crate) mod transport;
 
@@ -36,9 +42,11 @@ use std::sync::Arc;
 
 use crate::connection::body::incoming::DIRECT;
 use crate::connection::long_polls::LongPoll;
+use crate::connection::multiplexed::{InputEnd, Multiplexed};
 use crate::connection::request::Request;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};
+use crate::connection::stream_protocol::MakeStreamProtocol;
 use crate::connection::timing::Timing;
 use crate::connection::transport::tls::TlsSocket;
 use crate::log::entry::Unsent;
@@ -51,7 +59,8 @@ use poorhttp_http::{ReadBuffer, Reject};
 /// Returns the bytes sent on a socket that its peer has not acknowledged; `None`: that cannot be had.
 pub(crate) type Unacknowledged = Option<fn(BorrowedFd<'_>) -> Option<u64>>;
 
-/// A connection. The thread or exchange that holds the box is its only user.
+/// What carries one request at a time: a connection, or one stream of a connection that carries many ([`Connection::of_stream`]).
+/// The thread or exchange that holds the box is its only user.
 #[derive(Debug)]
 pub(crate) struct Connection {
     index: u32,
@@ -79,6 +88,8 @@ pub(crate) struct Connection {
     coalesced: u64,
     /// The socket may take more of the send queue, and no event will report that.
     paused: bool,
+    /// The application has waited for a notice, so events of the poller are noted in its slot.
+    awaited: bool,
     /// The client has sent a request before the response to the one before.
     pub(crate) pipelines: bool,
     /// End of the last request, in milliseconds of [`crate::sys::clock::now`]; 0: there was none.
@@ -99,6 +110,12 @@ pub(crate) struct Connection {
     dropped: u64,
     /// Responses that are in the send queue, for the access log once they have been sent.
     pub(crate) unsent: Vec<Unsent>,
+    /// It is a stream, and its socket that of the stream.
+    is_stream: bool,
+    /// Its streams, in [`Phase::Multiplexed`].
+    pub(crate) streams: Option<Arc<Multiplexed>>,
+    /// Makes the protocol of its streams, if it is to have streams.
+    pub(crate) make_protocol: Option<MakeStreamProtocol>,
     /// The application has got the socket, and may still have it.
     pub(crate) was_upgraded: bool,
     /// The response that stays open, in [`Phase::LongPoll`].
@@ -143,6 +160,7 @@ impl Connection {
             owes_records: false,
             coalesced: 0,
             paused: false,
+            awaited: false,
             pipelines: false,
             last_request_end: 0,
             answered_in_turn: 0,
@@ -153,8 +171,41 @@ impl Connection {
             taken: 0,
             dropped: 0,
             unsent: Vec::new(),
+            is_stream: false,
+            streams: None,
+            make_protocol: None,
             was_upgraded: false,
             long_poll: None,
+        }
+    }
+
+    /// A stream with this request, in a slot of its own.
+    pub(crate) fn of_stream(index: u32, generation: u32, socket: Arc<SharedSocket>, request: Request) -> Self {
+        let received = request.received();
+        // The poller knows only the connection of the stream, from which events of the stream come.
+        Connection {
+            request,
+            registered: true,
+            is_stream: true,
+            received,
+            ..Connection::new(index, generation, socket, 0, None)
+        }
+    }
+
+    /// Whether it is a stream of a connection that carries many.
+    #[inline]
+    pub(crate) fn is_stream(&self) -> bool {
+        self.is_stream
+    }
+
+    /// After [`Received::End`]: whether that has completed the request, whose stream the client has ended; or why it is refused.
+    /// `None`: the client has left.
+    #[cold]
+    pub(crate) fn end_of_stream(&mut self) -> Option<Result<(), Reject>> {
+        match self.socket.transport.stream()?.input_end()? {
+            InputEnd::Complete => self.request.parser.end_content().then_some(Ok(())),
+            InputEnd::Refused(reject) => Some(Err(reject)),
+            InputEnd::Reset => None,
         }
     }
 
@@ -227,7 +278,18 @@ impl Connection {
     /// Whether something waits until the socket is writable.
     #[inline]
     pub(crate) fn waits_to_send(&self) -> bool {
-        self.has_send_queue | self.owes_records
+        self.has_send_queue | self.owes_records || self.streams.as_ref().is_some_and(|streams| streams.is_waiting())
+    }
+
+    /// The application waits for a notice.
+    pub(crate) fn note_awaited(&mut self) {
+        self.awaited = true;
+    }
+
+    /// Whether the application has waited for a notice since the last call.
+    #[inline]
+    pub(crate) fn take_awaited(&mut self) -> bool {
+        self.awaited && mem::take(&mut self.awaited)
     }
 
     /// Registers it with the poller, which reports bytes that have arrived already.
@@ -239,7 +301,7 @@ impl Connection {
     /// Removes it from the poller until it is put back.
     #[cold]
     pub(crate) fn unregister(&mut self, poller: &Poller) {
-        if mem::take(&mut self.registered) {
+        if !self.is_stream && mem::take(&mut self.registered) {
             let _ = poller.remove(self.socket.transport.as_fd());
         }
     }
@@ -325,6 +387,11 @@ impl Connection {
             match self.socket.transport.receive(&mut dropped) {
                 Ok(1..) => {}
                 Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return false;
+                }
+                Ok(0) if self.is_stream => {
+                    // The client has sent its request, and waits for the response.
                     self.readable = false;
                     return false;
                 }

@@ -85,7 +85,7 @@ pub(crate) fn read(
                     return Read::Refuse(reject);
                 }
                 if let Some((head, _)) = connection.request.head()
-                    && connection.socket.transport.tls().is_none()
+                    && !connection.request.over_tls
                     && let Err(reject) = head.check_scheme(connection.request.origin())
                 {
                     return Read::Refuse(reject);
@@ -132,7 +132,11 @@ pub(crate) fn read(
                     Received::Something(bytes) => *received += bytes,
                     Received::NothingYet => return Read::Wait { is_long: false },
                     Received::NoMemory => return Read::Refuse(NO_MEMORY),
-                    Received::End => return Read::End { is_mid_message: connection.request.is_mid_message() },
+                    Received::End => match connection.end_of_stream() {
+                        Some(Ok(())) => {}
+                        Some(Err(reject)) => return Read::Refuse(reject),
+                        None => return Read::End { is_mid_message: connection.request.is_mid_message() },
+                    },
                 }
             }
         }

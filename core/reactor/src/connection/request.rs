@@ -4,6 +4,7 @@
 //! again for the next request. In a protocol with several streams on a connection, each stream has its own.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::connection::body::incoming::{Body, IncomingBody};
 use crate::connection::body::streamed::StreamedBody;
 use crate::connection::body::throughput::Throughput;
+use crate::connection::multiplexed::Origin as StreamsOrigin;
 use crate::connection::peer_trust::ForwardedInfo;
 use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS, MOST_COALESCED};
 use crate::log::access::AccessLog;
@@ -116,6 +118,37 @@ pub struct Request {
 impl Request {
     pub(super) fn new(listener: u32, peer: Option<SocketAddr>) -> Self {
         Request { listener, peer, ..Request::default() }
+    }
+
+    /// The request of a stream with this head, or request line, in the buffer.
+    pub(crate) fn of_stream(
+        origin: &StreamsOrigin,
+        served: u32,
+        read_buffer: ReadBuffer,
+        parser: RequestParser,
+    ) -> Self {
+        let StreamsOrigin { listener, peer, is_trusted, is_secure, over_tls, .. } = *origin;
+        let buffers = Some(Box::new(Buffers { read_buffer, ..Buffers::default() }));
+        // It is the only one of its stream, so there is no point in caching its head.
+        let cache_misses = u8::MAX;
+        Request {
+            listener,
+            peer,
+            is_trusted,
+            is_secure,
+            over_tls,
+            served,
+            buffers,
+            parser,
+            cache_misses,
+            ..Request::default()
+        }
+    }
+
+    /// What the streams of this connection have in common.
+    pub(crate) fn origin_of_streams(&self, tls_variables: Vec<(Cow<'static, str>, String)>) -> StreamsOrigin {
+        let Request { listener, peer, is_trusted, is_secure, over_tls, .. } = *self;
+        StreamsOrigin { listener, peer, is_trusted, is_secure, over_tls, tls_variables }
     }
 
     #[inline]

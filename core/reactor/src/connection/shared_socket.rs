@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::connection::body::temp_file::Spool;
 use crate::connection::body::throughput::MinimumRate;
 use crate::connection::coalesced::Coalesced;
+use crate::connection::multiplexed::Carrier;
+use crate::connection::notice::StreamNotice;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::transport::Socket;
 use crate::sys::clock::NEVER;
 use crate::sys::socket::Transport;
+use crate::sys::{AsFd, BorrowedFd, Errno};
 
 /// The part of a connection that its owner and the polling thread may use at the same time.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct SharedSocket {
     /// The server has ended the connection because it stops.
     cut_off: AtomicBool,
     pub(crate) spool: Arc<Spool>,
+    /// What the stream of this socket waits for without a thread.
+    pub(crate) notice: StreamNotice,
 }
 
 impl SharedSocket {
@@ -37,6 +42,7 @@ impl SharedSocket {
             disconnected: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
             spool,
+            notice: StreamNotice::default(),
         }
     }
 
@@ -58,6 +64,11 @@ impl SharedSocket {
             Some(send_queue) => send_queue.flush(&self.transport),
             None => Flushed::Everything,
         }
+    }
+
+    /// Whether the application may go on: there is room in the send queue, or nothing can be sent any more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.send_queue().as_ref().is_none_or(|send_queue| send_queue.is_broken() || !send_queue.is_full())
     }
 
     /// When to call [`SharedSocket::slow_reader_deadline`].
@@ -140,6 +151,20 @@ impl SharedSocket {
             send_queue.give_up();
         }
         self.transport.reset();
+    }
+}
+
+impl Carrier for SharedSocket {
+    fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        self.transport.receive(room)
+    }
+
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.transport.send(bytes, false)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.transport.as_fd()
     }
 }
 

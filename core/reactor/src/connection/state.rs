@@ -6,7 +6,8 @@
 //!                ├──▶ WritingBody ─▶┤    until a part of the request body is on disk
 //! ──▶ Serving ───┼──▶ Sending ─────▶┼──▶ Serving, or close
 //!                ├──▶ LongPoll ────▶┘
-//!                └──▶ Lingering ────────▶ close
+//!                ├──▶ Multiplexed ──┐    streams carry its requests, each with a state of its own
+//!                └──▶ Lingering ◀───┴─▶ close
 //! ```
 
 use poorhttp_http::Reject;
@@ -40,6 +41,8 @@ pub(crate) enum Phase {
     Lingering,
     /// A response stays open, and no thread works on it.
     LongPoll,
+    /// It carries many requests, each on a stream of its own.
+    Multiplexed,
 }
 
 /// What changes the phase of a connection.
@@ -67,6 +70,8 @@ pub(crate) enum PhaseEvent {
     HoldOpen,
     /// An open response is about to be completed.
     EndLongPoll,
+    /// Its protocol has streams.
+    BeginStreams,
 }
 
 impl Phase {
@@ -80,7 +85,8 @@ impl Phase {
             (P::Serving, E::BeginHandshake) => Some(P::Handshake),
             (P::Serving, E::WriteBody) => Some(P::WritingBody),
             (P::Serving, E::QueueFull(after)) => Some(P::Sending(after)),
-            (P::Serving, E::Linger) => Some(P::Lingering),
+            (P::Serving | P::Multiplexed, E::Linger) => Some(P::Lingering),
+            (P::Serving, E::BeginStreams) => Some(P::Multiplexed),
             (P::Serving, E::HoldOpen) => Some(P::LongPoll),
             (P::Refused(_), E::AnswerRefusal)
             | (P::Handshake, E::EndHandshake)
@@ -88,7 +94,7 @@ impl Phase {
             | (P::Sending(_), E::AllSent)
             | (P::LongPoll, E::EndLongPoll) => Some(P::Serving),
             (
-                P::Serving | P::Lingering,
+                P::Serving | P::Lingering | P::Multiplexed,
                 E::AnswerRefusal | E::EndHandshake | E::BodyWritten | E::AllSent | E::EndLongPoll,
             )
             | (P::Refused(_), E::EndHandshake | E::BodyWritten | E::AllSent | E::EndLongPoll)
@@ -96,11 +102,17 @@ impl Phase {
             | (P::WritingBody, E::AnswerRefusal | E::EndHandshake | E::AllSent | E::EndLongPoll)
             | (P::Sending(_), E::AnswerRefusal | E::EndHandshake | E::BodyWritten | E::EndLongPoll)
             | (P::LongPoll, E::AnswerRefusal | E::EndHandshake | E::BodyWritten | E::AllSent)
-            | (P::Handshake | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll, E::Refuse(_))
+            | (
+                P::Handshake | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll | P::Multiplexed,
+                E::Refuse(_),
+            )
             | (
                 P::Refused(_) | P::Handshake | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll,
-                E::BeginHandshake | E::WriteBody | E::QueueFull(_) | E::Linger | E::HoldOpen,
-            ) => None,
+                E::BeginHandshake | E::WriteBody | E::QueueFull(_) | E::Linger | E::HoldOpen | E::BeginStreams,
+            )
+            | (P::Multiplexed, E::BeginHandshake | E::WriteBody | E::QueueFull(_) | E::HoldOpen | E::BeginStreams) => {
+                None
+            }
         }
     }
 }

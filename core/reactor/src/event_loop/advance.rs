@@ -17,7 +17,7 @@ use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
 use crate::scheduler::connections::Again;
 use crate::scheduler::state::State;
-use crate::scheduler::{poll, put_back, release, stop};
+use crate::scheduler::{poll, put_back, release, stop, streams};
 use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
@@ -34,6 +34,8 @@ pub(super) enum Step {
     Refuse(Reject),
     /// To be refused because the body cannot be stored.
     NoRoom(io::Error),
+    /// Its requests come on streams from now on.
+    Streams,
     Close,
 }
 
@@ -111,6 +113,10 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
             answer_options(Exchange::new(Arc::clone(state), connection, number, caches_head));
         }
         Step::Wait => release::wait_for_more(state, connection),
+        Step::Streams => {
+            connection.transition(PhaseEvent::BeginStreams);
+            streams::advance(state, connection, false);
+        }
         Step::Refuse(reject) => release::refuse(state, connection, reject),
         Step::NoRoom(error) => refuse_body(state, connection, &error),
         Step::Close if connection.socket.transport.tls().is_some_and(TlsSocket::has_failed) => {
@@ -141,7 +147,10 @@ fn read_request(state: &State, connection: &mut Connection) -> Step {
 fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
     match read {
         Read::Request(complete) => return Some(Step::Request(complete)),
-        Read::AwaitsProxyHeader => return receive_proxy_header(state, connection),
+        Read::AwaitsProxyHeader => {
+            let step = receive_proxy_header(state, connection);
+            return step.or_else(|| connection.make_protocol.map(|_| Step::Streams));
+        }
         Read::Body { is_certain } => {
             if is_certain && let Some(reject) = static_files::refuses_body(&state.handling, &connection.request) {
                 return Some(Step::Refuse(reject));
@@ -176,7 +185,7 @@ fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
 /// Advances a connection that is not in [`Phase::Serving`], or whose deadline has passed. `None`: there is nothing more to
 /// do for now.
 #[cold]
-fn resume(state: &State, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let expired = connection.take_expired();
     match connection.phase() {
         Phase::Refused(reject) => {
@@ -226,6 +235,7 @@ fn resume(state: &State, mut connection: Box<Connection>) -> Option<Box<Connecti
         Phase::Handshake => return handshake::advance(state, connection, expired),
         Phase::WritingBody => return resume_body(state, connection),
         Phase::LongPoll => long_poll::continue_long_poll(state, connection),
+        Phase::Multiplexed => streams::advance(state, connection, expired),
         Phase::Serving if state.is_overdue() => give_up(state, connection),
         // The rest of the request may have arrived just now, before the poller has reported it.
         Phase::Serving => {

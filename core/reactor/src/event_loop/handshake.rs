@@ -12,14 +12,14 @@ use crate::connection::transport::tls::Handshake;
 use crate::event_loop::advance::{Step, receive_proxy_header};
 use crate::log::error::Level;
 use crate::scheduler::state::State;
-use crate::scheduler::{put_back, release};
+use crate::scheduler::{put_back, release, streams};
 use poorhttp_http::Reject;
 
 const PLAIN: Reject = Reject { status: 400, reason: "plain HTTP was sent to an HTTPS port" };
 
 /// Goes on with a handshake. `Some`: it is complete. `expired`: its time is over.
 #[cold]
-pub(super) fn advance(state: &State, mut connection: Box<Connection>, expired: bool) -> Option<Box<Connection>> {
+pub(super) fn advance(state: &Arc<State>, mut connection: Box<Connection>, expired: bool) -> Option<Box<Connection>> {
     let metrics = &state.counters.metrics;
     if expired {
         metrics.tls_failures.fetch_add(1, Ordering::Relaxed);
@@ -53,6 +53,11 @@ pub(super) fn advance(state: &State, mut connection: Box<Connection>, expired: b
             metrics.tls_handshakes.fetch_add(1, Ordering::Relaxed);
             connection.transition(PhaseEvent::EndHandshake);
             connection.time_limit = 0;
+            if connection.make_protocol.is_some() {
+                connection.transition(PhaseEvent::BeginStreams);
+                streams::advance(state, connection, false);
+                return None;
+            }
             return Some(connection);
         }
         Handshake::Wait => release::wait_for_more(state, connection),

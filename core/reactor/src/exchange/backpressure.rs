@@ -2,23 +2,34 @@
 
 use std::sync::Arc;
 
+use crate::connection::notice::Interest;
 use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::exchange::send_error::SendError;
 use crate::exchange::stream::Stream;
 use crate::exchange::writer::ResponseWriter;
 use crate::log::error::Level;
+use crate::scheduler::state::State;
+use crate::scheduler::streams;
 use crate::status::CLIENT_ABORT;
-use crate::sys::socket::Transport;
-use crate::sys::{AsFd, BorrowedFd, clock};
+use crate::sys::socket::{self, Transport};
+use crate::sys::{AsFd, clock};
 
-/// The socket of an exchange, to wait for. It stays open while this exists.
+/// Waits for the client of an exchange, without the exchange. The socket stays open while this exists.
 #[derive(Debug)]
-pub struct Socket(Arc<SharedSocket>);
+pub struct Waiter {
+    state: Arc<State>,
+    socket: Arc<SharedSocket>,
+}
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.transport.as_fd()
+impl Waiter {
+    /// Blocks this thread until what is awaited may have come, a signal has arrived, or the time is over.
+    pub fn wait(&self, interest: Interest, milliseconds: u64) {
+        let Waiter { state, socket } = self;
+        match socket.transport.stream() {
+            Some(stream) => streams::wait(state, socket, stream, interest, milliseconds),
+            None => socket::wait(socket.transport.as_fd(), interest.data, interest.room, milliseconds),
+        }
     }
 }
 
@@ -239,8 +250,18 @@ impl ResponseWriter {
         if self.is_behind() { Err(SendError::Full(0)) } else { Ok(()) }
     }
 
-    /// The socket, to wait for.
-    pub(crate) fn socket(&self) -> Option<Socket> {
-        self.stream.as_ref().map(|stream| Socket(Arc::clone(stream.socket())))
+    /// What a thread waits by; none when the request is over.
+    pub(crate) fn waiter(&self) -> Option<Waiter> {
+        let stream = self.stream.as_ref()?;
+        Some(Waiter { state: Arc::clone(&self.state), socket: Arc::clone(stream.socket()) })
+    }
+
+    /// Has `function` called once when what the application waits for has come; at once if the request is over.
+    #[cold]
+    pub(crate) fn notify(&mut self, interest: Interest, function: impl FnOnce() + Send + 'static) {
+        match &mut self.stream {
+            Some(stream) if !self.state.is_foreign() => stream.notify(&self.state, interest, function),
+            _ => function(),
+        }
     }
 }

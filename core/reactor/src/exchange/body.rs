@@ -17,8 +17,8 @@ pub enum BodyPart {
     Content(usize),
     /// The body is complete.
     End,
-    /// Nothing has come. The application should wait until [`crate::Exchange::socket`] is readable, at most so many milliseconds, and
-    /// call again.
+    /// Nothing has come. The application should wait ([`crate::Exchange::waiter`], or [`crate::Exchange::notify`]), at most so many
+    /// milliseconds, and call again.
     NothingYet(u64),
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn receive(writer: &mut ResponseWriter, room: &mut [u8]) -> Result<Bo
         if writer.response.is_committed() {
             stream.drop_continue();
         }
-        match stream.receive_body(&writer.state.receiving.limits, room) {
+        match stream.receive_body(&writer.state, room) {
             Streamed::Content(bytes) => return Ok(BodyPart::Content(bytes)),
             Streamed::Complete => return Ok(BodyPart::End),
             Streamed::Interim(interim) => match writer.send_interim(&interim) {
@@ -53,7 +53,7 @@ pub(crate) fn receive(writer: &mut ResponseWriter, room: &mut [u8]) -> Result<Bo
                 Ok(()) => {}
             },
             Streamed::NothingYet => {
-                let Some(until) = stream.await_body(&writer.state.poller, writer.state.timeouts.body_rate()) else {
+                let Some(until) = stream.await_body(&writer.state) else {
                     return Err(refuse(writer, TOO_SLOW));
                 };
                 writer.expect_wait();

@@ -35,8 +35,9 @@ use std::sync::Arc;
 
 use crate::connection::Connection;
 use crate::connection::body::incoming::Body;
+use crate::connection::notice::Interest;
 use crate::connection::request::Request;
-use crate::exchange::backpressure::Socket;
+use crate::exchange::backpressure::Waiter;
 use crate::exchange::body::{BodyError, BodyPart};
 use crate::exchange::compression::Coded;
 use crate::exchange::send_error::SendError;
@@ -261,8 +262,7 @@ impl Exchange {
     /// The variables of the connection's TLS for the environ, as mod_ssl names them; none without TLS.
     #[inline]
     pub fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
-        let tls = self.writer.stream.as_ref().and_then(|stream| stream.socket().transport.tls());
-        tls.map_or(&[], |tls| tls.variables())
+        self.writer.stream.as_ref().map_or(&[], |stream| stream.socket().transport.tls_variables())
     }
 
     /// A blocking duplicate of the socket of a raw TCP connection.
@@ -583,9 +583,17 @@ impl Exchange {
         self.writer.send_all_queued()
     }
 
-    /// The socket, to wait for.
-    pub fn socket(&self) -> Option<Socket> {
-        self.writer.socket()
+    /// What a thread waits by, until it can receive or send; none when the request is over.
+    pub fn waiter(&self) -> Option<Waiter> {
+        self.writer.waiter()
+    }
+
+    /// Has `function` called once, when what the application waits for may have come, or its client has ended its side: at once if
+    /// it is there or the request is over. It is called by any thread (with [`crate::Options::external_loop`]: by one that polls),
+    /// must not wait, and takes the place of an earlier one.
+    #[cold]
+    pub fn notify(&mut self, interest: Interest, function: impl FnOnce() + Send + 'static) {
+        self.writer.notify(interest, function);
     }
 }
 

@@ -13,8 +13,8 @@ pub enum SendError {
     Over,
     /// The application has got the connection, and its response is discarded.
     Upgraded,
-    /// The client is slow, and only so many bytes were taken. The application should wait until [`crate::Exchange::socket`] is
-    /// writable, call [`crate::Exchange::send_queued`], and give the rest when that succeeds.
+    /// The client is slow, and only so many bytes were taken. The application should wait for room
+    /// ([`crate::Exchange::waiter`], or [`crate::Exchange::notify`]), call [`crate::Exchange::send_queued`], and give the rest when that succeeds.
     Full(usize),
 }
 

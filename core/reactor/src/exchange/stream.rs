@@ -11,9 +11,9 @@ use poorhttp_http::{Limits, Reject, Response};
 
 use crate::connection::Connection;
 use crate::connection::body::receive::{self, Streamed};
-use crate::connection::body::throughput::MinimumRate;
 use crate::connection::coalesced::{CoalescedSender, SharedCoder};
 use crate::connection::long_polls::LongPoll;
+use crate::connection::notice::Interest;
 use crate::connection::request::Request;
 use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
@@ -22,9 +22,8 @@ use crate::exchange::long_poll;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
 use crate::scheduler::state::State;
-use crate::scheduler::{poll, put_back, release};
+use crate::scheduler::{notices, poll, put_back, release};
 use crate::shutdown::Stage;
-use crate::sys::poller::Poller;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, clock};
 use crate::telemetry::{Telemetry, logging, timing};
@@ -52,6 +51,12 @@ impl Stream {
         self.0
     }
 
+    /// Whether it is one of the streams of a connection that carries many.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_stream()
+    }
+
     /// The connection, which is about to carry another protocol.
     pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.0
@@ -71,17 +76,25 @@ impl Stream {
 /// The body of the request, if the application receives it.
 impl Stream {
     /// Receives a part of the body; see [`receive::receive_streamed`].
-    pub(crate) fn receive_body(&mut self, limits: &Limits, room: &mut [u8]) -> Streamed {
-        receive::receive_streamed(&mut self.0, limits, room)
+    pub(crate) fn receive_body(&mut self, state: &State, room: &mut [u8]) -> Streamed {
+        if self.0.take_awaited() {
+            notices::take_events(state, &mut self.0);
+        }
+        receive::receive_streamed(&mut self.0, &state.receiving.limits, room)
     }
 
     /// The application waits for its client: until when it may; `None`: the client is too slow.
-    pub(crate) fn await_body(&mut self, poller: &Poller, minimum: MinimumRate) -> Option<u64> {
-        if !self.0.is_behind() {
+    pub(crate) fn await_body(&mut self, state: &State) -> Option<u64> {
+        if !self.0.is_behind() && !state.running.external_loop {
             // Each piece would wake the thread that polls for nothing.
-            self.0.unregister(poller);
+            self.0.unregister(&state.poller);
         }
-        receive::streamed_deadline(&mut self.0, minimum)
+        receive::streamed_deadline(&mut self.0, state.timeouts.body_rate())
+    }
+
+    /// Has `function` called once when what the application waits for has come, or the client has ended its side.
+    pub(crate) fn notify(&mut self, state: &State, interest: Interest, function: impl FnOnce() + Send + 'static) {
+        notices::set(state, &mut self.0, interest, function);
     }
 
     /// Notes why the rest of the body is refused. `true`: it had not been refused before.

@@ -41,7 +41,7 @@ pub enum NotHijacked {
     Answered,
     /// Another part of the application has got it.
     Hijacked,
-    /// Earlier responses must be sent before: the application should wait for [`crate::Exchange::socket`].
+    /// Earlier responses must be sent before: the application should wait for room.
     Full,
     /// The client is gone, or the time of the request is over.
     Disconnected,

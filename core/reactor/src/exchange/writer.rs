@@ -336,8 +336,8 @@ impl ResponseWriter {
             stream.close(&self.state);
             return Ok(());
         }
-        if ending.missing > 0 && self.response.is_recorded() {
-            // An orderly end would leave a web server waiting for the rest.
+        if ending.missing > 0 && (self.response.is_recorded() || stream.is_shared()) {
+            // An orderly end would leave a web server waiting for the rest, or make a stream look complete.
             let _ = stream.send(&[]);
             stream.close_by_reset(&self.state);
             return Ok(());
@@ -357,7 +357,7 @@ impl ResponseWriter {
             stream.socket().disconnect();
             return stream.close(&self.state);
         }
-        if self.response.ends_with_connection() {
+        if self.response.ends_with_connection() || (stream.is_shared() && self.response.is_committed()) {
             // An orderly end would make the response look complete.
             return stream.close_by_reset(&self.state);
         }

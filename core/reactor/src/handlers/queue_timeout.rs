@@ -17,7 +17,10 @@ const TOO_LATE: Reject = Reject { status: 503, reason: "too many requests wait" 
 #[cold]
 pub(crate) fn refuse_if_late(state: &Arc<State>, connection: Box<Connection>, arrived: u64) -> Option<Box<Connection>> {
     let now = clock::now();
-    let exactly = state.handling.since_input.and_then(|since| since(connection.socket.transport.as_fd()));
+    let exactly = match connection.socket.transport.stream() {
+        Some(stream) => Some(now.saturating_sub(stream.begun())),
+        None => state.handling.since_input.and_then(|since| since(connection.socket.transport.as_fd())),
+    };
     let waited = match exactly {
         Some(waited) => waited,
         // A Unix socket does not tell. In an overload the poller is asked so often that the difference does not matter.

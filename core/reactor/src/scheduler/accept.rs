@@ -143,9 +143,12 @@ pub(crate) fn add_connection(
     connection.request.served = served;
     connection.request.over_tls = listener.tls.is_some();
     connection.request.set_peer_trust(state.receiving.trust.as_ref(), listener.proxied);
+    connection.make_protocol = listener.streams;
     if socket.transport.tls().is_some() {
         connection.request.set_secure();
         connection.transition(PhaseEvent::BeginHandshake);
+    } else if listener.streams.is_some() && !connection.request.awaits_proxy_header() && has_room {
+        connection.transition(PhaseEvent::BeginStreams);
     }
     if listener.protocol != Protocol::Http && !connection.request.is_from_trusted_proxy() {
         // It could name any client and any user.

@@ -34,6 +34,8 @@ pub(crate) struct Slot {
     pub(crate) generation: u32,
     /// It is in the queue.
     queued: bool,
+    /// A stream of a connection that has another slot.
+    is_stream: bool,
     pub(crate) readiness: Readiness,
     pub(crate) deadline: Deadline,
     /// The socket, which can be used while another thread has the connection.
@@ -58,6 +60,8 @@ pub(crate) enum Again {
 pub(crate) struct Connections {
     slots: Vec<Slot>,
     vacant: Vec<u32>,
+    /// Slots of streams.
+    streams: usize,
     /// Connections that are ready: to be handled in this order.
     ready: VecDeque<u32>,
     /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
@@ -83,10 +87,19 @@ impl Connections {
         (index, slot.generation)
     }
 
+    /// The same for a stream, which does not count as a connection.
+    pub(crate) fn occupy_stream(&mut self, socket: Arc<SharedSocket>) -> (u32, u32) {
+        let (index, generation) = self.occupy(socket);
+        self.slots[index as usize].is_stream = true;
+        self.streams += 1;
+        (index, generation)
+    }
+
     /// Gives a slot back.
     pub(crate) fn vacate(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let generation = (slot.generation + 1) % GENERATIONS;
+        self.streams -= usize::from(slot.is_stream);
         *slot = Slot { generation, ..Slot::default() };
         self.vacant.push(index);
     }
@@ -105,7 +118,7 @@ impl Connections {
 
     /// Connections that are open.
     pub(crate) fn live(&self) -> usize {
-        self.slots.len() - self.vacant.len()
+        self.slots.len() - self.vacant.len() - self.streams
     }
 
     /// Every slot with a connection.
@@ -166,12 +179,12 @@ impl Connections {
     /// Puts a connection into its slot. `true`: it is ready.
     #[inline]
     pub(crate) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
-        let ((index, _), waits_to_send) = (connection.slot(), connection.waits_to_send());
+        let (index, _) = connection.slot();
         let slot = &mut self.slots[index as usize];
         let is_handshaking = connection.phase() == Phase::Handshake;
-        slot.connection = Some(connection);
         let Readiness { readable, writable, hangup, expired } = slot.readiness;
-        let is_ready = again != Again::No || readable || hangup || expired || (writable && waits_to_send);
+        let is_ready = again != Again::No || readable || hangup || expired || (writable && connection.waits_to_send());
+        slot.connection = Some(connection);
         if is_ready && !slot.queued {
             slot.queued = true;
             match again {

@@ -84,6 +84,9 @@ impl IdleEviction {
 /// Since when a connection waits for a request of which nothing has come; 0: its client has gone. `None`: it does not.
 fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let connection = slot.connection.as_ref()?;
+    if let Some(streams) = &connection.streams {
+        return streams.idle_since();
+    }
     let idle = matches!(connection.phase(), Phase::Serving | Phase::Handshake)
         && connection.request.buffers.is_none()
         && !connection.is_behind()

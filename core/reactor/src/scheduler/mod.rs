@@ -10,7 +10,9 @@
 //! release.rs            the end of a response: the next request, a lingering close, or a close
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
+//! streams.rs            turns of connections with many streams, new streams, threads that wait for a stream
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
+//! notices.rs            tells streams that wait without a thread what has come
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
 //! ```
 
@@ -18,10 +20,12 @@ pub(crate) mod accept;
 pub(crate) mod connections;
 mod evict;
 pub(crate) mod leader_followers;
+pub(crate) mod notices;
 pub(crate) mod poll;
 pub(crate) mod put_back;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod stop;
+pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod timers;

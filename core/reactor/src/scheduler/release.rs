@@ -54,7 +54,7 @@ pub(crate) fn refuse(state: &State, connection: Box<Connection>, reject: Reject)
 
 /// Sees to a connection whose request has been answered.
 #[inline]
-pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, after: After) {
+pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, mut after: After) {
     if after == After::Next {
         let answered_in_turn = connection.answered_in_turn;
         let buffers = connection.request.buffers.get_or_insert_default();
@@ -73,6 +73,9 @@ pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, afte
             }
         }
         connection.answered_in_turn = 0;
+    } else if connection.is_stream() {
+        // The end of a stream destroys nothing.
+        after = After::Close;
     }
     let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
     if let Err(lost) = sent {
@@ -199,7 +202,8 @@ pub(crate) fn wait_for_more(state: &State, mut connection: Box<Connection>) {
             }
             connection.time_limit
         }
-        Phase::LongPoll | Phase::WritingBody => NEVER,
+        // `streams.rs` sets that of a connection with streams.
+        Phase::LongPoll | Phase::WritingBody | Phase::Multiplexed => NEVER,
         Phase::Serving if in_body => connection.request.buffers.as_mut().map_or(now, |buffers| {
             if let Some(body) = &mut buffers.body {
                 buffers.throughput.note(body.received(), now);

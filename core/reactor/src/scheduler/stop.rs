@@ -201,6 +201,9 @@ pub(crate) fn pass_on(
     mut connection: Box<Connection>,
     fd_handoff: &FdHandoff,
 ) -> Option<Box<Connection>> {
+    if connection.is_stream() {
+        return Some(connection);
+    }
     if connection.socket.transport.tls().is_some() {
         return end_session(state, connection);
     }

@@ -9,6 +9,7 @@
 //! clock.rs        monotonic milliseconds, the time of day
 //! process.rs      forks of this process, its limit of descriptors
 //! fd_handoff.rs   open connections passed to another process
+//! wakeup.rs       wakes a thread that waits for a socket
 //! server_fd.rs    descriptors that a process forked by the application does not keep
 //! ```
 
@@ -21,6 +22,7 @@ pub(crate) mod poller;
 pub(crate) mod process;
 pub(crate) mod server_fd;
 pub(crate) mod socket;
+pub(crate) mod wakeup;
 
 pub(crate) use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -71,6 +71,15 @@ pub(crate) struct PeerState {
     pub(crate) has_finished: bool,
 }
 
+/// Waits until a socket is readable (if that is `input`) or writable (`output`), has ended, the time is over, or a signal has come.
+pub(crate) fn wait(socket: BorrowedFd<'_>, input: bool, output: bool, milliseconds: u64) {
+    let mut events = PollFlags::empty();
+    events.set(PollFlags::IN, input);
+    events.set(PollFlags::OUT, output);
+    let timeout = Timespec { tv_sec: (milliseconds / 1_000) as i64, tv_nsec: (milliseconds % 1_000 * 1_000_000) as _ };
+    let _ = poll(&mut [PollFd::from_borrowed_fd(socket, events)], Some(&timeout));
+}
+
 /// A socket whose bytes are those of the protocol.
 #[derive(Debug)]
 pub(crate) struct PlainSocket(ServerFd);

@@ -174,7 +174,7 @@ pub(crate) fn note_wait(telemetry: &Telemetry, connection: &mut Connection, is_m
         Phase::Refused(_) | Phase::Sending(_) => Some(Waiting::Sending),
         Phase::Handshake | Phase::WritingBody => Some(Waiting::Reading),
         Phase::Serving if is_mid_message => Some(Waiting::Reading),
-        Phase::Serving | Phase::Lingering | Phase::LongPoll => None,
+        Phase::Serving | Phase::Lingering | Phase::LongPoll | Phase::Multiplexed => None,
     };
     set_waiting(telemetry, connection, waiting);
 }

@@ -76,7 +76,11 @@ pub(crate) fn receive_streamed(connection: &mut Connection, limits: &Limits, roo
             Received::Something(_) => {}
             Received::NothingYet => return Streamed::NothingYet,
             Received::NoMemory => return Streamed::NoMemory,
-            Received::End => return Streamed::End,
+            Received::End => match connection.end_of_stream() {
+                Some(Ok(())) => {}
+                Some(Err(reject)) => return Streamed::Refused(reject),
+                None => return Streamed::End,
+            },
         }
     }
 }

@@ -1,13 +1,18 @@
-//! The transport of a connection: a plain socket, or TLS on a socket.
+//! The transport of a connection: a plain socket, TLS on a socket, or one stream of a connection that carries many.
 //!
 //! ```text
 //! tls.rs       TLS on a socket: records, handshake, orderly end
 //! outgoing.rs  content on its way into records, and these on their way to the kernel
+//! stream_socket.rs  one stream
 //! ```
 
 mod outgoing;
+pub(crate) mod stream_socket;
 pub(crate) mod tls;
 
+use std::borrow::Cow;
+
+use crate::connection::transport::stream_socket::StreamSocket;
 use crate::connection::transport::tls::TlsSocket;
 use crate::sys::socket::{PeerState, PlainSocket, Transport};
 use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd};
@@ -19,6 +24,8 @@ pub(crate) enum Socket {
     Plain(PlainSocket),
     /// They are in TLS records. Boxed, so that plain connections are no larger.
     Tls(Box<TlsSocket>),
+    /// They are in the frames of a protocol that carries others as well.
+    Stream(Box<StreamSocket>),
 }
 
 impl From<OwnedFd> for Socket {
@@ -32,17 +39,40 @@ impl Socket {
     #[inline]
     pub(crate) fn tls(&self) -> Option<&TlsSocket> {
         match self {
-            Socket::Plain(_) => None,
+            Socket::Plain(_) | Socket::Stream(_) => None,
             Socket::Tls(tls) => Some(tls),
+        }
+    }
+
+    /// The stream, if it is one.
+    #[inline]
+    pub(crate) fn stream(&self) -> Option<&StreamSocket> {
+        match self {
+            Socket::Plain(_) | Socket::Tls(_) => None,
+            Socket::Stream(stream) => Some(stream),
+        }
+    }
+
+    /// The environ's variables of its TLS; none without.
+    pub(crate) fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
+        match self {
+            Socket::Plain(_) => &[],
+            Socket::Tls(tls) => tls.variables(),
+            Socket::Stream(stream) => stream.tls_variables(),
         }
     }
 
     /// Strict-Transport-Security with this value as a line of a response on this socket; empty if there is no value, or the
     /// response is not encrypted (RFC 6797 section 7.2).
     pub(crate) fn hsts_line(&self, hsts: &str) -> String {
-        match self.tls() {
-            Some(tls) if !hsts.is_empty() && tls.is_encrypted() => format!("Strict-Transport-Security: {hsts}\r\n"),
-            _ => String::new(),
+        let is_encrypted = match self {
+            Socket::Plain(_) => false,
+            Socket::Tls(tls) => tls.is_encrypted(),
+            Socket::Stream(stream) => stream.is_encrypted(),
+        };
+        match is_encrypted && !hsts.is_empty() {
+            true => format!("Strict-Transport-Security: {hsts}\r\n"),
+            false => String::new(),
         }
     }
 }
@@ -52,6 +82,7 @@ impl AsFd for Socket {
         match self {
             Socket::Plain(socket) => socket.as_fd(),
             Socket::Tls(socket) => socket.as_fd(),
+            Socket::Stream(socket) => socket.as_fd(),
         }
     }
 }
@@ -62,6 +93,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.receive(room),
             Socket::Tls(socket) => socket.receive(room),
+            Socket::Stream(socket) => socket.receive(room),
         }
     }
 
@@ -70,6 +102,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.may_have_more(received, room),
             Socket::Tls(socket) => socket.may_have_more(received, room),
+            Socket::Stream(socket) => socket.may_have_more(received, room),
         }
     }
 
@@ -77,6 +110,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.peek(room),
             Socket::Tls(socket) => socket.peek(room),
+            Socket::Stream(socket) => socket.peek(room),
         }
     }
 
@@ -84,6 +118,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.has_input(),
             Socket::Tls(socket) => socket.has_input(),
+            Socket::Stream(socket) => socket.has_input(),
         }
     }
 
@@ -92,6 +127,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.send(bytes, more),
             Socket::Tls(socket) => socket.send(bytes, more),
+            Socket::Stream(socket) => socket.send(bytes, more),
         }
     }
 
@@ -99,6 +135,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.send_vectored(first, rest),
             Socket::Tls(socket) => socket.send_vectored(first, rest),
+            Socket::Stream(socket) => socket.send_vectored(first, rest),
         }
     }
 
@@ -106,6 +143,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.send_file(file, at, most),
             Socket::Tls(socket) => socket.send_file(file, at, most),
+            Socket::Stream(socket) => socket.send_file(file, at, most),
         }
     }
 
@@ -113,6 +151,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.finish(),
             Socket::Tls(socket) => socket.finish(),
+            Socket::Stream(socket) => socket.finish(),
         }
     }
 
@@ -120,6 +159,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.shut_down(),
             Socket::Tls(socket) => socket.shut_down(),
+            Socket::Stream(socket) => socket.shut_down(),
         }
     }
 
@@ -127,6 +167,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.reset(),
             Socket::Tls(socket) => socket.reset(),
+            Socket::Stream(socket) => socket.reset(),
         }
     }
 
@@ -134,6 +175,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.reset_on_close(),
             Socket::Tls(socket) => socket.reset_on_close(),
+            Socket::Stream(socket) => socket.reset_on_close(),
         }
     }
 
@@ -141,6 +183,7 @@ impl Transport for Socket {
         match self {
             Socket::Plain(socket) => socket.peer_state(),
             Socket::Tls(socket) => socket.peer_state(),
+            Socket::Stream(socket) => socket.peer_state(),
         }
     }
 }

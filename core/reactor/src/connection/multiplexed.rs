@@ -1,0 +1,668 @@
+//! A connection with many streams: its protocol, its output and the state of its streams, shared by the threads that answer them.
+//!
+//! Whoever receives or sends on a stream takes the lock for a moment. Nothing here calls back: what has become of other streams is
+//! returned, and [`crate::scheduler::streams`] passes it on.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use std::{borrow::Cow, mem};
+
+use poorhttp_http::Reject;
+use rustc_hash::FxBuildHasher;
+
+use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
+use crate::limits::RECEIVED_AT_ONCE;
+use crate::sys::process::forks;
+use crate::sys::wakeup::Wakeup;
+use crate::sys::{BorrowedFd, Errno, clock};
+
+/// Bytes received at once.
+const ROOM: usize = 16 << 10;
+/// Bytes of a response head, at most: what the largest of other servers is.
+const MOST_OF_HEAD: usize = 1 << 20;
+
+/// The socket that carries the bytes of all streams.
+pub(crate) trait Carrier: fmt::Debug + Send + Sync {
+    /// Receives into `room`; see [`crate::sys::socket::Transport`].
+    fn receive(&self, room: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Sends.
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Its descriptor.
+    fn fd(&self) -> BorrowedFd<'_>;
+}
+
+/// Who is told that a stream, or the connection itself, has something to do. Called without the lock of the connection.
+pub(crate) trait StreamOwner: fmt::Debug + Send + Sync {
+    fn tell(&self, events: &[Ready]);
+}
+
+/// Index and generation of a slot.
+pub(crate) type Slot = (u32, u32);
+
+/// Something has come for what is in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) slot: Slot,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The client has left the stream, or the connection is lost.
+    pub(crate) hangup: bool,
+}
+
+/// A new stream.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Request(Box<StreamRequest>),
+    Refused { stream: u32, reject: Reject, line: Vec<u8> },
+}
+
+/// What a turn has brought.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) begun: Vec<Begun>,
+    pub(crate) ready: Vec<Ready>,
+    /// More may be there to be received.
+    pub(crate) has_more: bool,
+    /// Why the connection has failed, if that is news.
+    pub(crate) failed: Option<&'static str>,
+}
+
+/// What the streams of a connection have in common.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) listener: u32,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) is_trusted: bool,
+    pub(crate) is_secure: bool,
+    pub(crate) over_tls: bool,
+    /// The environ's variables of the TLS session.
+    pub(crate) tls_variables: Vec<(Cow<'static, str>, String)>,
+}
+
+/// How the client has ended its side of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputEnd {
+    Complete,
+    /// To be answered with this status.
+    Refused(Reject),
+    /// It has left.
+    Reset,
+}
+
+#[derive(Debug, Default)]
+struct StreamState {
+    slot: Option<Slot>,
+    /// Content that nobody has received yet, bounded by the window, and how much of it has been.
+    input: Vec<u8>,
+    taken: usize,
+    end: Option<InputEnd>,
+    /// The beginning of a response head.
+    head: Vec<u8>,
+    has_head: bool,
+    /// The response has ended, or the stream was reset by us.
+    has_ended: bool,
+    /// Not all content was taken, and nobody has been told since that more would be.
+    is_blocked: bool,
+}
+
+impl StreamState {
+    fn has_input(&self) -> bool {
+        self.taken < self.input.len()
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    protocol: Box<dyn StreamProtocol>,
+    streams: HashMap<u32, StreamState, FxBuildHasher>,
+    /// Streams so far.
+    served: u32,
+    /// The client sends nothing more.
+    has_ended: bool,
+    /// Nothing can be sent any more.
+    is_lost: bool,
+    is_failed: bool,
+    is_stopping: bool,
+    /// Since when there is no stream, in milliseconds of [`clock::now`].
+    idle_since: u64,
+    /// Threads that wait; one of them waits for the socket.
+    waiters: u32,
+    has_reader: bool,
+    /// Counts what threads may have waited for.
+    changes: u64,
+}
+
+/// What a thread does that waits for a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// It looks again.
+    Over,
+    /// It waits for the socket, in place of all.
+    Reads { reads: bool, writes: bool },
+}
+
+/// A connection with many streams.
+#[derive(Debug)]
+pub(crate) struct Multiplexed {
+    carrier: Arc<dyn Carrier>,
+    owner: Weak<dyn StreamOwner>,
+    /// The slot of the connection itself.
+    slot: Slot,
+    pub(crate) origin: Origin,
+    state: Mutex<State>,
+    changed: Condvar,
+    wakeup: Wakeup,
+    /// Output waits for the socket; read without the lock.
+    is_waiting: AtomicBool,
+    /// [`forks`] when it was made.
+    forks: u64,
+}
+
+impl Multiplexed {
+    pub(crate) fn new(
+        carrier: Arc<dyn Carrier>,
+        owner: Weak<dyn StreamOwner>,
+        slot: Slot,
+        origin: Origin,
+        protocol: Box<dyn StreamProtocol>,
+    ) -> Result<Self, Errno> {
+        let state = State {
+            protocol,
+            streams: HashMap::default(),
+            served: 0,
+            has_ended: false,
+            is_lost: false,
+            is_failed: false,
+            is_stopping: false,
+            idle_since: clock::now(),
+            waiters: 0,
+            has_reader: false,
+            changes: 0,
+        };
+        let (state, wakeup) = (Mutex::new(state), Wakeup::new()?);
+        let (changed, is_waiting) = (Condvar::new(), AtomicBool::new(false));
+        Ok(Multiplexed { carrier, owner, slot, origin, state, changed, wakeup, is_waiting, forks: forks() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The descriptor of the socket.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.carrier.fd()
+    }
+
+    /// Whether output waits for the socket.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Acquire)
+    }
+}
+
+/// The connection itself.
+impl Multiplexed {
+    /// Takes what was received before this was made.
+    pub(crate) fn take_received(&self, bytes: &[u8]) -> Turn {
+        let (mut turn, mut state) = (Turn::default(), self.lock());
+        state.take(bytes, &mut turn);
+        self.note_change(&mut state);
+        turn
+    }
+
+    /// Sends and receives what there is, up to a limit.
+    pub(crate) fn turn(&self) -> Turn {
+        let (mut turn, mut total, mut room) = (Turn::default(), 0, [0; ROOM]);
+        let mut state = self.lock();
+        self.flush(&mut state);
+        if state.has_ended && !matches!(self.carrier.receive(&mut room), Ok(_) | Err(Errno::AGAIN)) {
+            // It had ended its side, and is gone now.
+            state.is_lost = true;
+            state.tell_end(&mut turn);
+        }
+        while !state.has_ended && !state.is_failed && state.protocol.wants_input() {
+            if total >= RECEIVED_AT_ONCE {
+                turn.has_more = true;
+                break;
+            }
+            match self.carrier.receive(&mut room) {
+                Ok(bytes @ 1..) => {
+                    total += bytes;
+                    state.take(&room[..bytes], &mut turn);
+                }
+                Err(Errno::AGAIN) => break,
+                Ok(0) => state.has_ended = true,
+                Err(_) => (state.has_ended, state.is_lost) = (true, true),
+            }
+            if state.has_ended {
+                state.tell_end(&mut turn);
+            }
+        }
+        self.flush(&mut state);
+        state.grant(|slot| turn.ready.push(Ready { slot, readable: false, writable: true, hangup: false }));
+        self.note_change(&mut state);
+        turn
+    }
+
+    /// The server stops.
+    pub(crate) fn begin_shutdown(&self) {
+        let mut state = self.lock();
+        state.is_stopping = true;
+        state.protocol.begin_shutdown();
+        self.flush(&mut state);
+    }
+
+    /// No more requests are taken.
+    pub(crate) fn finish_shutdown(&self) {
+        let mut state = self.lock();
+        state.protocol.finish_shutdown();
+        self.flush(&mut state);
+    }
+
+    /// Whether the client has broken the protocol.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lock().is_failed
+    }
+
+    /// Whether nothing more is to be done: all streams have ended, and the connection carries no other.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        let is_silent = state.is_lost || state.protocol.output().is_empty();
+        let ends = state.is_lost || state.has_ended || state.is_failed || state.protocol.is_finished();
+        is_silent && ends && state.streams.is_empty()
+    }
+
+    /// Since when there is no stream; `None`: there is one.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        let state = self.lock();
+        state.streams.is_empty().then_some(state.idle_since)
+    }
+
+    /// Streams so far.
+    pub(crate) fn served(&self) -> u32 {
+        self.lock().served
+    }
+
+    /// Notes the slot of a new stream.
+    pub(crate) fn set_slot(&self, stream: u32, slot: Slot) {
+        if let Some(stream) = self.lock().streams.get_mut(&stream) {
+            stream.slot = Some(slot);
+        }
+    }
+
+    /// Sends as much of the output as the socket takes.
+    fn flush(&self, state: &mut State) {
+        while !state.is_lost && !state.protocol.output().is_empty() {
+            match self.carrier.send(state.protocol.output()) {
+                Ok(bytes) => state.protocol.sent(bytes),
+                Err(Errno::AGAIN) => break,
+                Err(_) => state.is_lost = true,
+            }
+        }
+        self.is_waiting.store(!state.is_lost && !state.protocol.output().is_empty(), Ordering::Release);
+    }
+
+    /// Wakes the threads that wait: what they wait for may have come.
+    fn note_change(&self, state: &mut State) {
+        state.changes += 1;
+        if state.waiters > 0 {
+            self.changed.notify_all();
+            if state.has_reader {
+                self.wakeup.wake();
+            }
+        }
+    }
+
+    /// The same, after streams have been told.
+    pub(crate) fn wake_waiters(&self) {
+        self.note_change(&mut self.lock());
+    }
+}
+
+impl State {
+    /// Takes received bytes.
+    fn take(&mut self, mut bytes: &[u8], turn: &mut Turn) {
+        while !self.is_failed {
+            match self.protocol.receive(&mut bytes) {
+                StreamEvent::NeedMore => return,
+                StreamEvent::Request(request) => {
+                    let end = if request.has_content { None } else { Some(InputEnd::Complete) };
+                    self.begin(request.stream, end);
+                    turn.begun.push(Begun::Request(request));
+                }
+                StreamEvent::Content { stream, bytes } => match self.streams.get_mut(&stream) {
+                    Some(state) => {
+                        if !state.has_input() {
+                            state.input.clear();
+                            state.taken = 0;
+                        }
+                        state.input.extend_from_slice(bytes);
+                        turn.ready.extend(state.slot.map(|slot| Ready {
+                            slot,
+                            readable: true,
+                            writable: false,
+                            hangup: false,
+                        }));
+                    }
+                    // Its request was answered before.
+                    None => self.protocol.consumed(stream, bytes.len() as u32),
+                },
+                StreamEvent::Ended { stream } => self.end(stream, InputEnd::Complete, turn),
+                StreamEvent::Refused { stream, reject, line } => {
+                    if self.streams.contains_key(&stream) {
+                        self.end(stream, InputEnd::Refused(reject), turn);
+                    } else {
+                        self.begin(stream, Some(InputEnd::Complete));
+                        turn.begun.push(Begun::Refused { stream, reject, line });
+                    }
+                }
+                StreamEvent::Reset { stream } => self.end(stream, InputEnd::Reset, turn),
+                StreamEvent::Failed(reason) => {
+                    self.is_failed = true;
+                    turn.failed = Some(reason);
+                    let slots: Vec<_> = self.streams.keys().copied().collect();
+                    slots.into_iter().for_each(|stream| self.end(stream, InputEnd::Reset, turn));
+                }
+            }
+        }
+    }
+
+    /// Tells each stream that the client has ended its side of the connection.
+    fn tell_end(&self, turn: &mut Turn) {
+        let slots = self.streams.values().filter_map(|stream| stream.slot);
+        turn.ready.extend(slots.map(|slot| Ready { slot, readable: true, writable: true, hangup: true }));
+    }
+
+    fn begin(&mut self, stream: u32, end: Option<InputEnd>) {
+        self.served = self.served.saturating_add(1);
+        self.streams.insert(stream, StreamState { end, ..StreamState::default() });
+    }
+
+    fn end(&mut self, stream: u32, end: InputEnd, turn: &mut Turn) {
+        if let Some(state) = self.streams.get_mut(&stream) {
+            state.end = Some(end);
+            let is_reset = end == InputEnd::Reset;
+            turn.ready.extend(state.slot.map(|slot| Ready {
+                slot,
+                readable: true,
+                writable: is_reset,
+                hangup: is_reset,
+            }));
+        }
+    }
+
+    /// Tells each stream that may go on sending.
+    fn grant(&mut self, mut tell: impl FnMut(Slot)) {
+        while let Some(stream) = self.protocol.next_writable() {
+            if let Some(state) = self.streams.get_mut(&stream) {
+                state.is_blocked = false;
+                state.slot.into_iter().for_each(&mut tell);
+            }
+        }
+    }
+}
+
+/// One stream.
+impl Multiplexed {
+    /// Receives content. 0: it has ended, see [`Multiplexed::input_end`].
+    pub(crate) fn receive(&self, stream: u32, room: &mut [u8]) -> Result<usize, Errno> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let Some(of_stream) = state.streams.get_mut(&stream) else { return Err(Errno::CONNRESET) };
+        if of_stream.end == Some(InputEnd::Reset) {
+            return Err(Errno::CONNRESET);
+        }
+        if !of_stream.has_input() {
+            return match of_stream.end {
+                Some(_) => Ok(0),
+                None if state.has_ended || state.is_failed => Err(Errno::CONNRESET),
+                None => Err(Errno::AGAIN),
+            };
+        }
+        let bytes = room.len().min(of_stream.input.len() - of_stream.taken);
+        room[..bytes].copy_from_slice(&of_stream.input[of_stream.taken..of_stream.taken + bytes]);
+        of_stream.taken += bytes;
+        if !of_stream.has_input() {
+            // An idle stream keeps no buffer.
+            (of_stream.input, of_stream.taken) = (Vec::new(), 0);
+        }
+        state.protocol.consumed(stream, bytes as u32);
+        self.flush(state);
+        Ok(bytes)
+    }
+
+    /// Copies the next bytes of content without taking them.
+    pub(crate) fn peek(&self, stream: u32, room: &mut [u8]) -> Result<usize, Errno> {
+        let state = self.lock();
+        let Some(of_stream) = state.streams.get(&stream) else { return Err(Errno::CONNRESET) };
+        let waiting = &of_stream.input[of_stream.taken..];
+        let bytes = room.len().min(waiting.len());
+        room[..bytes].copy_from_slice(&waiting[..bytes]);
+        match of_stream.end {
+            None if bytes == 0 => Err(Errno::AGAIN),
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Whether receiving would not be in vain, or the stream is answered: by the thread of the request timeout, for example.
+    pub(crate) fn may_receive(&self, stream: u32) -> bool {
+        let state = self.lock();
+        let is_over = |stream: &StreamState| stream.has_input() || stream.end.is_some() || stream.has_ended;
+        state.has_ended || state.is_failed || state.streams.get(&stream).is_none_or(is_over)
+    }
+
+    /// How the client has ended its side of the stream, behind the content that is left; `None`: it has not.
+    pub(crate) fn input_end(&self, stream: u32) -> Option<InputEnd> {
+        let state = self.lock();
+        match state.streams.get(&stream) {
+            Some(stream) if stream.has_input() => None,
+            Some(stream) => stream.end,
+            None => Some(InputEnd::Reset),
+        }
+    }
+
+    /// Whether the client has left the stream, or the connection is lost.
+    pub(crate) fn is_gone(&self, stream: u32) -> bool {
+        let state = self.lock();
+        let is_reset = |stream: &StreamState| stream.end == Some(InputEnd::Reset);
+        state.is_lost || state.is_failed || state.streams.get(&stream).is_none_or(is_reset)
+    }
+
+    /// Whether the client has closed its side of the connection.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
+    /// Sends bytes of a response: its head as text of HTTP/1.1, perhaps behind interim ones, and then its content without framing.
+    /// `more` follows at once.
+    pub(crate) fn send(&self, stream: u32, bytes: &[u8], more: bool) -> Result<usize, Errno> {
+        let (mut others, mut guard) = (Vec::new(), self.lock());
+        let state = &mut *guard;
+        let sent = self.send_locked(state, stream, bytes, more, &mut others);
+        drop(guard);
+        if !others.is_empty() {
+            self.tell(&others);
+        }
+        sent
+    }
+
+    fn send_locked(
+        &self,
+        state: &mut State,
+        stream: u32,
+        bytes: &[u8],
+        more: bool,
+        others: &mut Vec<Ready>,
+    ) -> Result<usize, Errno> {
+        let is_over = state.is_lost || state.is_failed;
+        let Some(of_stream) = state.streams.get_mut(&stream).filter(|_| !is_over) else { return Err(Errno::PIPE) };
+        if of_stream.has_ended || of_stream.end == Some(InputEnd::Reset) {
+            return Err(Errno::PIPE);
+        }
+        let mut rest = bytes;
+        while !of_stream.has_head && !rest.is_empty() {
+            let (before, from) = (of_stream.head.len(), of_stream.head.len().saturating_sub(3));
+            of_stream.head.extend_from_slice(rest);
+            let Some(end) = of_stream.head[from..].windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
+                return if of_stream.head.len() > MOST_OF_HEAD { Err(Errno::PIPE) } else { Ok(bytes.len()) };
+            };
+            let end = from + end + 4;
+            rest = &rest[end - before..];
+            let head = mem::take(&mut of_stream.head);
+            let (status, fields) = parts_of_head(&head[..end]);
+            if !state.protocol.send_head(stream, status, fields) {
+                return Err(Errno::PIPE);
+            }
+            of_stream.has_head = status >= 200;
+        }
+        loop {
+            if !rest.is_empty() {
+                let Some(taken) = state.protocol.send_data(stream, rest, false) else { return Err(Errno::PIPE) };
+                rest = &rest[taken..];
+            }
+            if more && rest.is_empty() {
+                return Ok(bytes.len());
+            }
+            self.flush(state);
+            if let Some(of_stream) = state.streams.get_mut(&stream) {
+                of_stream.is_blocked = !rest.is_empty();
+            }
+            if rest.is_empty() || state.is_lost {
+                break;
+            }
+            // If the socket has taken the output, no event follows by which it is the turn of those that wait.
+            let mut is_granted = false;
+            while let Some(next) = state.protocol.next_writable() {
+                is_granted |= next == stream;
+                if let Some(other) = state.streams.get_mut(&next) {
+                    other.is_blocked = false;
+                    let slot = other.slot.filter(|_| next != stream);
+                    others.extend(slot.map(|slot| Ready { slot, readable: false, writable: true, hangup: false }));
+                }
+            }
+            if !is_granted {
+                break;
+            }
+        }
+        match bytes.len() - rest.len() {
+            0 if !bytes.is_empty() => Err(Errno::AGAIN),
+            taken => Ok(taken),
+        }
+    }
+
+    /// Ends the response. One without a head is none: the stream is reset.
+    pub(crate) fn finish(&self, stream: u32) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let Some(of_stream) = state.streams.get_mut(&stream).filter(|stream| !stream.has_ended) else { return };
+        of_stream.has_ended = true;
+        if of_stream.has_head {
+            state.protocol.send_data(stream, b"", true);
+        } else {
+            state.protocol.close(stream);
+        }
+        self.flush(state);
+        self.note_change(state);
+    }
+
+    /// Resets a stream. `false`: the client had left before.
+    pub(crate) fn reset(&self, stream: u32) -> bool {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let Some(of_stream) = state.streams.get_mut(&stream) else { return false };
+        let was_there = of_stream.end != Some(InputEnd::Reset);
+        (of_stream.has_ended, of_stream.end) = (true, Some(InputEnd::Reset));
+        state.protocol.close(stream);
+        self.flush(state);
+        self.note_change(state);
+        was_there
+    }
+
+    /// Forgets a stream, which nobody uses any more.
+    pub(crate) fn forget(&self, stream: u32) {
+        if self.forks != forks() {
+            // The connection is the parent's, and the lock may be held by a thread that exists only there.
+            return;
+        }
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.streams.remove(&stream);
+        state.protocol.close(stream);
+        if state.streams.is_empty() {
+            state.idle_since = clock::now();
+        }
+        self.flush(state);
+        let is_last =
+            state.streams.is_empty() && (state.is_stopping || state.has_ended || state.is_failed || state.is_lost);
+        drop(guard);
+        if is_last {
+            self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
+        }
+    }
+
+    fn tell(&self, ready: &[Ready]) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.tell(ready);
+        }
+        self.wake_waiters();
+    }
+}
+
+/// Threads that wait.
+impl Multiplexed {
+    /// Counts what threads may wait for, to be read before looking whether it has come.
+    pub(crate) fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// Whether a stream may send, as far as is known.
+    pub(crate) fn may_send(&self, stream: u32) -> bool {
+        self.lock().streams.get(&stream).is_none_or(|stream| !stream.is_blocked || stream.has_ended)
+    }
+
+    /// Waits until something has changed since `seen`, at most so long; or has the caller wait for the socket if nobody does, and
+    /// call [`Multiplexed::end_read`].
+    pub(crate) fn wait(&self, seen: u64, milliseconds: u64) -> Waiting {
+        let mut state = self.lock();
+        if state.changes != seen {
+            return Waiting::Over;
+        }
+        state.waiters += 1;
+        let reads = !state.has_ended && !state.is_failed && state.protocol.wants_input();
+        let writes = !state.is_lost && !state.protocol.output().is_empty();
+        // The end of the client's side would be reported again and again.
+        if (reads || writes) && !mem::replace(&mut state.has_reader, true) {
+            return Waiting::Reads { reads, writes };
+        }
+        let time = Duration::from_millis(milliseconds);
+        state = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
+        state.waiters -= 1;
+        Waiting::Over
+    }
+
+    /// Waits for the socket, as [`Multiplexed::wait`] has said. `true`: a signal has come.
+    pub(crate) fn wait_for_socket(&self, reads: bool, writes: bool, milliseconds: u64) -> bool {
+        let is_interrupted = self.wakeup.wait_with(self.fd(), reads, writes, milliseconds);
+        let mut state = self.lock();
+        state.has_reader = false;
+        state.waiters -= 1;
+        // Another one reads from now on.
+        self.changed.notify_all();
+        is_interrupted
+    }
+}
+
+/// Status, and the lines of the fields.
+fn parts_of_head(head: &[u8]) -> (u16, &[u8]) {
+    let line = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |at| at + 1);
+    let (status, fields) = head.split_at(line);
+    let code = status.split(|&byte| byte == b' ').nth(1).and_then(|code| code.get(..3));
+    let code = code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok()).unwrap_or(500);
+    (code, fields.strip_suffix(b"\r\n").unwrap_or(fields))
+}

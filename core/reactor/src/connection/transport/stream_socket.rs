@@ -1,0 +1,137 @@
+//! The transport of one stream of a connection that carries many: content in, responses out.
+//!
+//! What is sent is a response as text of HTTP/1.1, whose content has no framing; the protocol makes frames of it. A full window is a
+//! full socket, so that the rest waits in the send queue.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::connection::multiplexed::{InputEnd, Multiplexed};
+use crate::sys::socket::{PeerState, Transport};
+use crate::sys::{AsFd, BorrowedFd, Errno, clock, file};
+
+/// Bytes of a file that are read at once.
+const PIECE: usize = 16 << 10;
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct StreamSocket {
+    connection: Arc<Multiplexed>,
+    stream: u32,
+    /// When its head had come, in milliseconds of [`clock::now`].
+    begun: u64,
+}
+
+impl StreamSocket {
+    pub(crate) fn new(connection: Arc<Multiplexed>, stream: u32) -> Self {
+        StreamSocket { connection, stream, begun: clock::now() }
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<Multiplexed> {
+        &self.connection
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u32 {
+        self.stream
+    }
+
+    /// When its head had come.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// How the client has ended its side.
+    pub(crate) fn input_end(&self) -> Option<InputEnd> {
+        self.connection.input_end(self.stream)
+    }
+
+    /// Whether TLS of its connection ends here.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.connection.origin.over_tls
+    }
+
+    /// The environ's variables of the connection's TLS.
+    pub(crate) fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
+        &self.connection.origin.tls_variables
+    }
+}
+
+impl AsFd for StreamSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.fd()
+    }
+}
+
+impl Transport for StreamSocket {
+    fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        self.connection.receive(self.stream, room)
+    }
+
+    fn may_have_more(&self, _received: usize, _room: usize) -> bool {
+        self.connection.may_receive(self.stream)
+    }
+
+    fn peek(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        self.connection.peek(self.stream, room)
+    }
+
+    fn send(&self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
+        self.connection.send(self.stream, bytes, more)
+    }
+
+    fn send_vectored(&self, first: &[u8], rest: &[&[u8]]) -> Result<usize, Errno> {
+        let mut total = 0;
+        for (number, part) in [first].iter().chain(rest).enumerate().filter(|(_, part)| !part.is_empty()) {
+            match self.send(part, number < rest.len()) {
+                Ok(taken) => {
+                    total += taken;
+                    if taken < part.len() {
+                        break;
+                    }
+                }
+                Err(_) if total > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(total)
+    }
+
+    fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
+        let mut room = [0; PIECE];
+        let read = file::read_at(file, &mut room[..most.min(PIECE)], *at)?;
+        if read == 0 {
+            return Ok(0);
+        }
+        let taken = self.send(&room[..read], read < most)?;
+        *at += taken as u64;
+        Ok(taken)
+    }
+
+    fn finish(&self) -> bool {
+        self.connection.finish(self.stream);
+        true
+    }
+
+    fn shut_down(&self) -> bool {
+        self.connection.reset(self.stream)
+    }
+
+    fn reset(&self) {
+        self.connection.reset(self.stream);
+    }
+
+    /// A stream that was not finished ends by a reset in any case.
+    fn reset_on_close(&self) {}
+
+    fn peer_state(&self) -> PeerState {
+        let is_gone = self.connection.is_gone(self.stream);
+        PeerState { is_gone, has_finished: is_gone || self.connection.has_ended() }
+    }
+}
+
+impl Drop for StreamSocket {
+    fn drop(&mut self) {
+        self.connection.forget(self.stream);
+    }
+}

@@ -1,0 +1,168 @@
+//! Connections with many streams: their turns, their new streams, and threads that wait for a stream.
+//!
+//! The connection stays in its slot and registered with the poller. Each stream has a slot of its own, in which it waits as a
+//! connection of HTTP/1 does: for its turn, for data, for room and for its deadline. What comes for a stream is an event of its slot.
+
+use std::sync::{Arc, Weak};
+
+use poorhttp_http::{Head, ReadBuffer, RequestParser};
+
+use crate::connection::Connection;
+use crate::connection::multiplexed::{Begun, Multiplexed, Ready, StreamOwner, Turn, Waiting};
+use crate::connection::notice::Interest;
+use crate::connection::peer_trust::client_suffix;
+use crate::connection::request::Request;
+use crate::connection::shared_socket::SharedSocket;
+use crate::connection::state::PhaseEvent;
+use crate::connection::transport::Socket;
+use crate::connection::transport::stream_socket::StreamSocket;
+use crate::limits::LAST_CHANCE;
+use crate::log::error::Level;
+use crate::scheduler::connections::Again;
+use crate::scheduler::state::State;
+use crate::scheduler::{poll, put_back, release};
+use crate::sys::clock;
+
+impl StreamOwner for State {
+    fn tell(&self, events: &[Ready]) {
+        poll::deliver(self, events);
+    }
+}
+
+/// The turn of a connection in [`crate::connection::state::Phase::Multiplexed`]. `expired`: its deadline has passed.
+#[cold]
+pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, expired: bool) {
+    let Some(streams) = connection.streams.clone().or_else(|| begin(state, &mut connection)) else {
+        return put_back::close(state, connection);
+    };
+    if state.is_stopping() {
+        streams.begin_shutdown();
+    }
+    let turn = streams.turn();
+    let has_more = turn.has_more;
+    act(state, &streams, turn);
+    if streams.is_over() {
+        return match streams.has_failed() {
+            // What the client still sends must not destroy what it is told.
+            true => release::linger(state, connection),
+            false => release::close_gracefully(state, connection),
+        };
+    }
+    let (now, timeouts, is_stopping) = (clock::now(), &state.timeouts, state.is_stopping());
+    let deadline = match streams.idle_since() {
+        None => now + timeouts.keepalive,
+        Some(since) => {
+            let time = match (is_stopping, streams.served()) {
+                (true, 0) => timeouts.drain.max(LAST_CHANCE),
+                (true, _) => timeouts.drain,
+                (false, 0) => timeouts.header,
+                (false, _) => timeouts.keepalive,
+            };
+            // While the server stops, the time begins with its stop.
+            let until = if is_stopping && !expired { now + time } else { since + time };
+            if until <= now || (is_stopping && state.is_overdue()) {
+                streams.finish_shutdown();
+                return release::close_gracefully(state, connection);
+            }
+            until
+        }
+    };
+    put_back::put_back(state, connection, deadline, if has_more { Again::InTurn } else { Again::No });
+}
+
+/// Begins with the protocol of the streams. `None`: there are no descriptors left.
+fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiplexed>> {
+    let protocol = connection.make_protocol.take()?(&state.receiving.limits);
+    let origin = connection.request.origin_of_streams(connection.socket.transport.tls_variables().to_vec());
+    let weak: Weak<State> = Arc::downgrade(state);
+    let carrier: Arc<SharedSocket> = Arc::clone(&connection.socket);
+    let streams = Multiplexed::new(carrier, weak, connection.slot(), origin, protocol).map(Arc::new);
+    let log = |error: &crate::sys::Errno| state.log(Level::Error, &format!("a connection is closed: {error}"));
+    let streams = streams.inspect_err(log).ok()?;
+    if let Some(buffers) = connection.request.buffers.take() {
+        act(state, &streams, streams.take_received(buffers.read_buffer.unread()));
+    }
+    connection.streams = Some(Arc::clone(&streams));
+    Some(streams)
+}
+
+/// Acts on what a turn has brought.
+fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) {
+    if let Some(reason) = turn.failed {
+        let client = client_suffix(streams.origin.peer.map(|peer| (peer.ip(), Some(peer.port()))));
+        state.log(Level::Info, &format!("a connection{client} is closed: {reason}"));
+    }
+    for begun in turn.begun {
+        add(state, streams, begun);
+    }
+    if !turn.ready.is_empty() {
+        poll::deliver(state, &turn.ready);
+        streams.wake_waiters();
+    }
+}
+
+/// Adds a stream, which is ready at once.
+fn add(state: &State, streams: &Arc<Multiplexed>, begun: Begun) {
+    let (stream, buffer, parser, reject) = match begun {
+        Begun::Request(request) => {
+            // The stream carries no other request, and no other protocol.
+            let mut head = request.head;
+            (head.keep_alive, head.asks_upgrade) = (false, false);
+            let buffer = ReadBuffer::with_head(head, request.text);
+            (request.stream, buffer, RequestParser::of_stream(request.has_content), None)
+        }
+        Begun::Refused { stream, reject, line } => {
+            (stream, ReadBuffer::with_head(Head::default(), line), RequestParser::of_stream(false), Some(reject))
+        }
+    };
+    let socket = Socket::Stream(Box::new(StreamSocket::new(Arc::clone(streams), stream)));
+    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&state.running.spool)));
+    let served = streams.served().saturating_sub(1);
+    let request = Request::of_stream(&streams.origin, served, buffer, parser);
+    let mut shared = state.lock();
+    let (index, generation) = shared.connections.occupy_stream(Arc::clone(&socket));
+    // Before it is ready: what comes from now on is told to its slot.
+    streams.set_slot(stream, (index, generation));
+    let mut connection = Connection::of_stream(index, generation, socket, request);
+    if let Some(reject) = reject {
+        connection.transition(PhaseEvent::Refuse(reject));
+    }
+    shared.poll_times.note_accepted(&mut connection);
+    shared.connections.of(index).connection = Some(Box::new(connection));
+    shared.connections.enqueue(index);
+    let sleeps = shared.threads.is_polling() || state.running.external_loop;
+    drop(shared);
+    if sleeps {
+        state.poller.nudge();
+    }
+}
+
+/// Blocks this thread until what is awaited of a stream may have come, a signal has arrived, or the time is over. Reads the connection
+/// if no other waiting thread does: in mode `single` there is no other.
+#[cold]
+pub(crate) fn wait(
+    state: &Arc<State>,
+    socket: &SharedSocket,
+    stream: &StreamSocket,
+    interest: Interest,
+    milliseconds: u64,
+) {
+    let (streams, number) = (stream.connection(), stream.number());
+    let until = clock::now().saturating_add(milliseconds);
+    loop {
+        let seen = streams.changes();
+        let is_blocked = !socket.has_room() || !streams.may_send(number);
+        let has_come = (interest.data && streams.may_receive(number)) || (interest.room && !is_blocked);
+        let left = until.saturating_sub(clock::now());
+        if has_come || left == 0 || streams.is_gone(number) || socket.is_disconnected() {
+            return;
+        }
+        if let Waiting::Reads { reads, writes } = streams.wait(seen, left) {
+            let is_interrupted = streams.wait_for_socket(reads, writes, left);
+            act(state, streams, streams.turn());
+            if is_interrupted {
+                return;
+            }
+        }
+    }
+}
