@@ -1,7 +1,8 @@
 """Runs commands of `poorhttp`, each as a fork of one process that has imported the package.
 
-Most of what a command takes is the start of the interpreter with its imports, which is done once.
-Whoever tests what happens at the start uses `run(*command(...))`.
+Most of what a command takes is the start of the interpreter with its imports, which is done once:
+once more for each environment of the interpreter that many commands share. Whoever tests what
+happens at the start uses `run(*command(...))`.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from tests.testkit.server import ROOT, command, environment, run
 FORKING = """
 import atexit, gc, json, os, sys
 del sys.path[0]
+from importlib.util import find_spec
 from poorhttp.cli import main
-import poorhttp.plugins.discovery.search, poorhttp.plugins.setup.deployment.command
-import poorhttp.plugins.setup.migrate.command, poorhttp.worker.check
+import poorhttp.worker.check
+if find_spec("poorhttp.plugins"):
+    import poorhttp.plugins.discovery.search, poorhttp.plugins.setup.deployment.command
+    import poorhttp.plugins.setup.migrate.command
 gc.collect()
 gc.freeze()
 answers = os.dup(1)
@@ -59,14 +63,14 @@ os._exit(code)
 
 
 @cache
-def forking() -> tuple[subprocess.Popen[bytes], Path]:
-    """The process that forks, and a folder for what commands write."""
+def forking(*variables: tuple[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
+    """The process that forks, with these variables, and a folder for what commands write."""
     process = subprocess.Popen(
         [*command()[:-2], "-c", FORKING],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
-        env=environment(),
+        env=environment(dict(variables)),
         bufsize=0,
         start_new_session=True,
     )
@@ -81,15 +85,18 @@ def forking() -> tuple[subprocess.Popen[bytes], Path]:
 
 
 def run_command(
-    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None, shared: bool = False
 ) -> CompletedProcess[str]:
     """Run `poorhttp` with these words; `env` is what it has beside `environment()`.
 
-    A command with other variables for the interpreter is a program of its own.
+    A command with other variables for the interpreter is a program of its own, unless many have the
+    same ones, which are `shared`.
     """
-    if any(name.startswith(("PYTHON", "LANG", "LC_", "LD_")) for name in env or {}):
+    own = ("PYTHON", "LANG", "LC_", "LD_")
+    variables = {name: text for name, text in (env or {}).items() if name.startswith(own)}
+    if variables and not shared:
         return run(*command(*words), cwd=cwd, env=env)
-    process, folder = forking()
+    process, folder = forking(*variables.items())
     files = [folder / "output", folder / "errors"]
     for file in files:
         file.unlink(missing_ok=True)
