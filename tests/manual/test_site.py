@@ -117,6 +117,12 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 
 @with_the_site
+def test_files_of_a_repository_whose_address_is_not_known(site: Path) -> None:
+    page = (start_page(site).parent / "guides/hosts.html").read_text()
+    assert '<span class="pre">conf/content.ini</span>' in page
+
+
+@with_the_site
 def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> None:
     with Server(f"static:{site}", "single") as server:
         for start in (
@@ -160,23 +166,6 @@ def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> 
         assert widths[0] <= widths[1], page
 
 
-def test_links_to_the_repository(small: Path, tmp_path: Path) -> None:
-    """Its address is known; `test_versions` builds without."""
-    address = "https://git.example.org/poor/"
-    done = build(small, tmp_path / "site", POORHTTP_REPOSITORY=address)
-    assert (done.returncode, done.stderr) == (0, "")
-    page = (tmp_path / "site/2.10.0/guides/first.html").read_text()
-    assert f'href="{address}blob/main/conf/a.ini"' in page
-    check_first(page)
-
-
-def check_first(page: str) -> None:
-    """The guide of the small manual has its note, its picture and its place in the sidebar."""
-    assert 'class="admonition note"' in page
-    assert page.count("only-light") == page.count("only-dark") == 1
-    assert '<li class="sidebar-group">Deploy</li>' in page
-
-
 def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path) -> None:
     faults = {
         "[a](nothing.md)": "'nothing.md'",
@@ -198,7 +187,11 @@ def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path
 
 
 def test_versions(small: Path, tmp_path: Path) -> None:
-    """Releases are built from their tags; each page leads to the same page of the others."""
+    """Releases are built from their tags; each page leads to the same page of the others.
+
+    The address of the repository is known here; the manual of all pages is built without.
+    """
+    address = "https://git.example.org/poor/"
     git = ["git", "-C", str(small), "-c", "user.name=a", "-c", "user.email=a@example.org"]
 
     def commit(tag: str) -> None:
@@ -219,7 +212,7 @@ def test_versions(small: Path, tmp_path: Path) -> None:
         return re.findall(r'href="([^"]+)"|<li aria-current="true">([^<]+)', block)
 
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Work"], check=True, timeout=HANG)
-    done = build(small, site)
+    done = build(small, site, POORHTTP_REPOSITORY=address)
     assert (done.returncode, done.stderr) == (0, "")
     assert start_page(site) == site / "2.10.0" / "index.html"
     assert menu("2.10.0/guides/second.html") == [
@@ -228,6 +221,10 @@ def test_versions(small: Path, tmp_path: Path) -> None:
         ("../../2.9.0/index.html", ""),
     ]
     assert menu("2.9.0/guides/first.html")[1] == ("../../2.10.0/guides/first.html", "")
-    page = (site / "2.10.0/guides/first.html").read_text()
-    assert '<span class="pre">conf/a.ini</span>' in page
-    check_first(page)
+    for version, revision in (("dev", "main"), ("2.10.0", "v2.10.0")):
+        page = (site / version / "guides/first.html").read_text()
+        # The guide has its link, its note, its picture and its place in the sidebar.
+        assert f'href="{address}blob/{revision}/conf/a.ini"' in page
+        assert 'class="admonition note"' in page
+        assert page.count("only-light") == page.count("only-dark") == 1
+        assert '<li class="sidebar-group">Deploy</li>' in page

@@ -13,10 +13,14 @@ from tests.testkit.server import ROOT, command, environment, run, written
 
 
 def run_command(
-    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None, shared: bool = False
 ) -> CompletedProcess[str]:
-    """Run `poorhttp` with these words; `env` is what it has beside `environment()`."""
-    if not can_fork(env):
+    """Run `poorhttp` with these words; `env` is what it has beside `environment()`.
+
+    A command with other variables for the interpreter is a program of its own, unless many have the
+    same ones, which are `shared`.
+    """
+    if not (shared or can_fork(env)):
         return run(*command(*words), cwd=cwd, env=env)
     with TemporaryFile() as output, TemporaryFile() as errors:
         process = ForkedProcess(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -14,24 +13,15 @@ from poorhttp import __version__
 from poorhttp.cli import CHECK, CommandLine, main
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
-from tests.testkit.client import HANG
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.forked_command import run_command
+from tests.testkit.server import ROOT, run
 
 APPLICATION = "def application(environ, start_response): return []\n"
 
 
 def poorhttp(*words: str, cwd: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, in a clean environment."""
-    return subprocess.run(
-        [sys.executable, "-m", "poorhttp", *words],
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ},
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    """Run the command to its end."""
+    return run_command(*words, cwd=cwd, env=environ)
 
 
 def read(*words: str) -> CommandLine:
@@ -222,22 +212,7 @@ def test_the_command_stays_small() -> None:
         "import sys; from poorhttp import cli; from poorhttp.config import loader as config; "
         "config.load({'bind': ['127.0.0.1:0']}, {}, 'conf/poorhttp.ini'); print(*sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG,
-    )
-    heavy = {
-        "argparse",
-        "configparser",
-        "dataclasses",
-        "difflib",
-        "inspect",
-        "logging",
-        "re",
-        "typing",
-    }
-    assert heavy & set(done.stdout.split()) == set()
+    done = run(sys.executable, "-S", "-c", program)
+    assert done.returncode == 0, done.stderr
+    heavy = "argparse configparser dataclasses difflib inspect logging re typing"
+    assert {*heavy.split()} & {*done.stdout.split()} == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,20 +152,34 @@ def test_the_list(poorhttp: Run, python: Path) -> None:
     ]
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("site")
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """A folder of Python's path."""
+def site(shared: Path) -> Path:
+    """A folder of Python's path, empty, and the same one for all: commands are forks."""
+    shutil.rmtree(shared)
+    shared.mkdir()
+    return shared
+
+
+@pytest.fixture
+def near(tmp_path: Path) -> Path:
+    """A folder of Python's path within the current one."""
     folder = tmp_path / "site"
     folder.mkdir()
     return folder
 
 
 def started(
-    *words: str, path: Path | None = None, cwd: Path, **env: str
+    *words: str, path: Path | None = None, cwd: Path, forked: bool = True, **env: str
 ) -> subprocess.CompletedProcess[str]:
     """The command with a folder of plug-ins on its path."""
     paths = os.pathsep.join([str(ROOT), *([str(path)] if path else [])])
-    return run_command(*words, cwd=cwd, env={"PYTHONPATH": paths, **env})
+    forked = forked and path is not None
+    return run_command(*words, cwd=cwd, env={"PYTHONPATH": paths, **env}, shared=forked)
 
 
 ALL = {
@@ -215,13 +230,13 @@ def test_nothing_is_found_where_others_may_write(
             assert 'no plug-in "noted" is installed' in done.stderr
 
 
-def test_nothing_is_found_below_the_current_folder(site: Path, tmp_path: Path) -> None:
+def test_nothing_is_found_below_the_current_folder(near: Path, tmp_path: Path) -> None:
     """By a relative entry of PYTHONPATH, which the interpreter makes absolute."""
-    install(site, "noted", ALL, {"noting": ""})
+    install(near, "noted", ALL, {"noting": ""})
     for entry in ("site", "./site", "../" + tmp_path.name + "/site"):
         done = run_command("plugins", cwd=tmp_path, env={"PYTHONPATH": f"{ROOT}:{entry}"})
         assert (done.returncode, "noted 1.2" in done.stdout) == (0, False), entry
-    assert "noted 1.2" in started("plugins", path=site, cwd=tmp_path).stdout
+    assert "noted 1.2" in started("plugins", path=near, cwd=tmp_path, forked=False).stdout
 
 
 def test_control_characters_of_names_are_escaped(site: Path, tmp_path: Path) -> None:
@@ -452,56 +467,48 @@ def test_a_user_need_not_name_it(
         assert "poorhttp-echo" not in nobody.run("plugins", cwd=folder).stdout
 
 
-@pytest.mark.parametrize(
-    "spelled",
-    [
-        "/proc/self/cwd/site",
-        "//proc/self/cwd/site",
-        "/proc/thread-self/cwd/site",
-        "/proc/self/../self/cwd/../cwd/site",
-        "{tmp}/link/site",
-        "{tmp}/other/../site/../site",
-        "{site}",
-        "{tmp}/alias",
-    ],
-)
-def test_the_current_folder_by_another_spelling(spelled: str, site: Path, tmp_path: Path) -> None:
-    """What depends on it is not looked into; the last three are the folder itself."""
+def test_the_current_folder_by_another_spelling(near: Path, tmp_path: Path) -> None:
+    """What depends on it is not looked into; nor is the folder itself, however it is called."""
     ran = tmp_path / "ran"
-    install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
+    install(near, "noted", ALL, {"noting": NOTED.format(str(ran))})
     (tmp_path / "link").symlink_to("/proc/self/cwd")
-    (tmp_path / "alias").symlink_to(site)
+    (tmp_path / "alias").symlink_to(near)
     (tmp_path / "other").mkdir()
-    cwd = tmp_path if "cwd" in spelled or "link" in spelled else site
-    entry = spelled.format(tmp=tmp_path, site=site)
-    env = {"PYTHONPATH": f"{ROOT}:{entry}", "POORHTTP_PLUGINS": "noted"}
-    done = run_command("plugins", cwd=cwd, env=env)
-    assert 'no plug-in "noted" is installed' in done.stderr
-    assert not ran.exists()
+    dependent = (
+        *("/proc/self/cwd/site", "//proc/self/cwd/site", "/proc/thread-self/cwd/site"),
+        *("/proc/self/../self/cwd/../cwd/site", f"{tmp_path}/link/site"),
+    )
+    itself = (f"{tmp_path}/other/../site/../site", str(near), f"{tmp_path}/alias")
+    for cwd, entries in ((tmp_path, dependent), (near, itself)):
+        env = {"PYTHONPATH": os.pathsep.join([str(ROOT), *entries]), "POORHTTP_PLUGINS": "noted"}
+        done = run_command("plugins", cwd=cwd, env=env)
+        # Where it was found, the list says.
+        assert 'no plug-in "noted" is installed' in done.stderr, done.stdout
+        assert not ran.exists()
 
 
-def test_folders_by_links_are_looked_into(site: Path, tmp_path: Path) -> None:
-    install(site, "noted", ALL, {"noting": ""})
+def test_folders_by_links_are_looked_into(near: Path, tmp_path: Path) -> None:
+    install(near, "noted", ALL, {"noting": ""})
     (tmp_path / "link").symlink_to("site")
     for path in (tmp_path / "link", tmp_path / "site" / ".." / "site"):
-        assert "noted 1.2" in started("plugins", path=path, cwd=Path("/")).stdout
+        assert "noted 1.2" in started("plugins", path=path, cwd=Path("/"), forked=False).stdout
 
 
-def test_zip_archives_and_links_of_eggs(site: Path, tmp_path: Path) -> None:
+def test_zip_archives_and_links_of_eggs(near: Path, tmp_path: Path) -> None:
     points = {"targets": "noted = noting:load"}
-    install(site, "noted", points, {"noting": "def load(rest): ..."})
+    install(near, "noted", points, {"noting": "def load(rest): ..."})
     archive = tmp_path / "noted.zip"
     with ZipFile(archive, "w") as packed:
-        for file in sorted(site.rglob("*")):
-            packed.write(file, file.relative_to(site))
-    listed = started("plugins", "noted", path=archive, cwd=tmp_path)
+        for file in sorted(near.rglob("*")):
+            packed.write(file, file.relative_to(near))
+    listed = started("plugins", "noted", path=archive, cwd=tmp_path, forked=False)
     assert f"noted 1.2, from {archive}" in listed.stdout
     assert "cannot be loaded" not in listed.stdout
     # Python follows no such link, but `easy-install.pth` beside it in site-packages.
     linked = tmp_path / "linked"
     linked.mkdir()
     (linked / "noted.egg-link").write_text(f"{site}\n.\n")
-    assert "noted 1.2" not in started("plugins", path=linked, cwd=tmp_path).stdout
+    assert "noted 1.2" not in started("plugins", path=linked, cwd=tmp_path, forked=False).stdout
 
 
 def test_a_name_that_is_there_twice(site: Path, tmp_path: Path) -> None:

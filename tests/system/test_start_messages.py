@@ -12,6 +12,7 @@ import poorhttp
 from poorhttp.errors import ApplicationError
 from tests.support.each_value import each_value
 from tests.support.failure import says
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, command, environment, wait_for
 
@@ -61,15 +62,7 @@ def test_control_characters_of_an_exception(options: tuple[str, ...], tmp_path: 
 @pytest.mark.parametrize("kind", WSGI)
 def test_wsgi_is_not(kind: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(WSGI[kind])
-    done = subprocess.run(
-        command("check", "shop:app", "--bind", "127.0.0.1:0"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run_command("check", "shop:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -78,7 +78,7 @@ def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
     write(tmp_path, "first")
     words = ("serve", "alone", "--bind", "127.0.0.1:0", *options)
     env = {**core, "NOTIFY_SOCKET": str(tmp_path / "notify")}
-    done = run_command(*words, env=env, cwd=tmp_path)
+    done = run_command(*words, env=env, cwd=tmp_path, shared=True)
     assert done.returncode == 3
     assert "plug-in systemd (poorhttp." in done.stderr
     assert "is left out of this installation" in done.stderr
@@ -86,13 +86,15 @@ def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
 
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
-    checked = run_command("check", "alone", "--bind", "127.0.0.1:0", env=core, cwd=tmp_path)
+    checked = run_command(
+        "check", "alone", "--bind", "127.0.0.1:0", env=core, cwd=tmp_path, shared=True
+    )
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "would serve alone on http://127.0.0.1:0" in checked.stdout
     asked = ("check", "alone", "--host", "127.0.0.1", "--port", "0", "--workers", "2")
-    assert "2 workers" in run_command(*asked, env=core, cwd=tmp_path).stdout
+    assert "2 workers" in run_command(*asked, env=core, cwd=tmp_path, shared=True).stdout
     for words in (("--help",), ("serve", "--help-all")):
-        done = run_command(*words, env=core, cwd=tmp_path)
+        done = run_command(*words, env=core, cwd=tmp_path, shared=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert "serve" in done.stdout
 
@@ -133,7 +135,7 @@ def test_a_word_of_a_missing_plug_in_is_answered_in_a_sentence(
     write(tmp_path, "first")
     (tmp_path / "monitored.ini").write_text("[http]\ntarget = alone\notel = on\n")
     address = ("--bind", "127.0.0.1:0") if words[0] == "serve" and "--bind" not in words else ()
-    done = run_command(*words, *address, env=core, cwd=tmp_path)
+    done = run_command(*words, *address, env=core, cwd=tmp_path, shared=True)
     assert done.returncode != 0
     *_, sentence = done.stderr.splitlines()
     assert "Traceback" not in done.stderr

@@ -112,12 +112,15 @@ LIMIT = 60
 #: Held while a program is started.
 _starting = Lock()
 
-#: The way to the process that forks.
-_requests: list[socket.socket] = []
+#: The way to each process that forks, by its variables that the interpreter reads.
+_requests: dict[object, socket.socket] = {}
 
 
-def _start_forking(env: Mapping[str, str]) -> None:
-    """Start the process that forks, which ends with this one."""
+def _forking(env: Mapping[str, str]) -> socket.socket:
+    """The way to the process that forks programs with these variables, which ends with this one."""
+    key = frozenset(each for each in env.items() if each[0].startswith(READ_AT_START))
+    if key in _requests:
+        return _requests[key]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
         [*INTERPRETER, "-c", FORKING],
@@ -133,7 +136,8 @@ def _start_forking(env: Mapping[str, str]) -> None:
         process.wait(LIMIT)
 
     atexit.register(end)
-    _requests.append(ours)
+    _requests[key] = ours
+    return ours
 
 
 class ForkedProcess:
@@ -164,9 +168,7 @@ class ForkedProcess:
         )
         try:
             with _starting:
-                if not _requests:
-                    _start_forking(env)
-                socket.send_fds(_requests[0], [request], [null, stdout, stderr, write])
+                socket.send_fds(_forking(env), [request], [null, stdout, stderr, write])
         finally:
             os.close(null)
             os.close(write)

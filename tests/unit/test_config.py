@@ -101,32 +101,8 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
 
 #: Values of options, and what they are put together of.
 VALUES = [
-    *(
-        "on",
-        "off",
-        "0",
-        "1",
-        "600",
-        "1.5s",
-        "8k",
-        "1 GiB",
-        "0660",
-        "single",
-        "debug",
-        "json",
-        "fd:3",
-    ),
-    *(
-        "a/b/",
-        "/a/",
-        "/a=b/",
-        "/a/=b:c ",
-        "/a=X: y",
-        ".a=b/c; d",
-        "A=b",
-        "10.0.0.0/8, unix",
-        "%h %a",
-    ),
+    *("on", "off", "0", "1", "600", "1.5s", "8k", "1 GiB", "0660", "single", "debug", "json"),
+    *("fd:3", "a/b/", "/a/", "/a=b/", "/a/=b:c ", "/a=X: y", ".a=b/c; d", "A=b", "%h %a"),
     *("127.0.0.1:80", "[::1]:0", "unix:/a/", "uwsgi://a:1", "x-forwarded-for forwarded"),
     *("syslog", "10.0.0.0/8, unix"),
 ]
@@ -148,12 +124,12 @@ def file() -> Iterator[Path]:
         yield Path(f"/proc/self/fd/{memory.fileno()}")
 
 
-# Each example is tried with every option.
+# Each example is tried with a third of all options.
 @settings(max_examples=settings().max_examples // 4)
-@given(TEXTS)
-def test_any_text_means_the_same_in_every_place(file: Path, text: str) -> None:
+@given(TEXTS, st.integers(0, 2))
+def test_any_text_means_the_same_in_every_place(file: Path, text: str, first: int) -> None:
     """It has the same value, or is refused with the same words."""
-    for option in OPTIONS.values():
+    for option in [*OPTIONS.values()][first::3]:
         flag = option.flag or option.metavar
         found = outcome(option, flag, command_line={option.name: [text]}, environ={})
         variable = {option.variable: text}

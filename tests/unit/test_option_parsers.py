@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,118 +11,75 @@ from hypothesis import strategies as st
 from poorhttp.config import parsers
 from poorhttp.plugins.compression import options as compression
 
+NUMBER = parsers.integer(1, 10)
+SIZE = parsers.size(0, 1 << 40)
+SOME_SIZE = parsers.size(64, 16 << 20)
+LEVEL = parsers.choice("debug", "info")
 
-@pytest.mark.parametrize(("text", "number"), [("1", 1), ("10", 10), ("007", 7)])
-def test_integer(text: str, number: int) -> None:
-    assert parsers.integer(1, 10)(text) == number
+#: Values by their texts, of each parser.
+READ: list[tuple[Callable[[str], object], dict[str, object]]] = [
+    (NUMBER, {"1": 1, "10": 10, "007": 7}),
+    (SIZE, {"0": 0, "8192": 8192, "10b": 10, "8k": 8 << 10, "16K": 16 << 10, "16KB": 16 << 10}),
+    (SIZE, {"1M": 1 << 20, "1 MiB": 1 << 20, "1GiB": 1 << 30, "2gb": 2 << 30, "1t": 1 << 40}),
+    (parsers.seconds(0), {"30": 30.0, "0.5": 0.5, "30s": 30.0, "0": 0.0}),
+    (parsers.permissions, {"0660": 0o660, "22": 0o22, "0o666": 0o666}),
+    (LEVEL, {"info": "info"}),
+    (compression.codings, {"on": ("zstd", "br", "gzip"), "off": (), "gzip": ("gzip",)}),
+    (compression.codings, {"gzip, ZSTD gzip": ("gzip", "zstd"), "br, static": ("br", "static")}),
+    (compression.codings, {"static": ("static", "zstd", "br", "gzip")}),
+    (compression.media_types, {text: text for text in ("text/html", "text/*", "+json", "*")}),
+]
+
+#: Texts that each parser refuses, and in which words: `{}` is the text.
+REFUSED: list[tuple[Callable[[str], object], str, tuple[str, ...]]] = [
+    (
+        *(NUMBER, "is not a whole number; write one from 1 to 10"),
+        ("", "many", "1.5", "1_0", "٣", "0x1", " 1", "--1", "9" * 5000),
+    ),
+    (NUMBER, "^{} is out of range; write a number from 1 to 10", ("0", "11", "-3")),
+    (
+        *(SIZE, "is not a size; write bytes or a unit"),
+        ("", "k", "1.5M", "1X", "1Kib b", "1 0", "ten", "1kk", "1ib"),
+    ),
+    (SOME_SIZE, "out of range; write a size from 64 to 16MiB", ("-1", "63", "17M")),
+    (parsers.seconds(0), "is not a time; write seconds", ("", "s", "soon", "5min")),
+    (
+        *(parsers.seconds(0.001), r"out of range; write seconds from 0\.001 to 31536000"),
+        ("-1", "nan", "inf", "1e9", "0"),
+    ),
+    (
+        *(parsers.permissions, "is not an octal number of permissions; write it as 0660"),
+        ("", "rw", "0888", "-22", "777777"),
+    ),
+    (parsers.boolean, '"maybe" is neither on nor off', ("maybe",)),
+    (LEVEL, r'unknown value "infos"; did you mean "info"\?', ("infos",)),
+    (compression.codings, "on", ("", "deflate", "gzip, off", "gzip=5", " , ")),
+    (compression.codings, "neither on nor off nor static nor a list", ("statics",)),
+    (
+        *(compression.coding_level, '"{}": write a level of'),
+        ("gzip=0", "gzip=10", "br=7", "zstd=10", "zstd=-8"),
+    ),
+    (compression.coding_level, "is not CODING=LEVEL", ("", "5", "gzip", "deflate=5", "=5")),
+    (compression.media_types, "is not a media type", ("", "html", "/html", "text/", "+")),
+]
 
 
-@pytest.mark.parametrize("text", ["", "many", "1.5", "1_0", "٣", "0x1", " 1", "--1", "9" * 5000])
-def test_not_an_integer(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a whole number; write one from 1 to 10"):
-        parsers.integer(1, 10)(text)
+@pytest.mark.parametrize(("parse", "values"), READ)
+def test_what_is_read(parse: Callable[[str], object], values: dict[str, object]) -> None:
+    assert {text: parse(text) for text in values} == values
 
 
-@pytest.mark.parametrize("text", ["0", "11", "-3"])
-def test_integer_out_of_range(text: str) -> None:
-    with pytest.raises(ValueError, match=f"{text} is out of range; write a number from 1 to 10"):
-        parsers.integer(1, 10)(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("0", 0),
-        ("8192", 8192),
-        ("10b", 10),
-        ("8k", 8 << 10),
-        ("16K", 16 << 10),
-        ("16KB", 16 << 10),
-        ("1M", 1 << 20),
-        ("1 MiB", 1 << 20),
-        ("1GiB", 1 << 30),
-        ("2gb", 2 << 30),
-        ("1t", 1 << 40),
-    ],
-)
-def test_size(text: str, number: int) -> None:
-    assert parsers.size(0, 1 << 40)(text) == number
+@pytest.mark.parametrize(("parse", "why", "texts"), REFUSED)
+def test_what_is_refused(parse: Callable[[str], object], why: str, texts: tuple[str, ...]) -> None:
+    for text in texts:
+        with pytest.raises(ValueError, match=why.replace("{}", text)):
+            pytest.fail(f"{text!r} is {parse(text)!r}")
 
 
 @pytest.mark.parametrize("text", ["on", "yes", "true", "1", "On"])
 def test_boolean(text: str) -> None:
     assert parsers.boolean(text) is True
     assert parsers.boolean({"on": "off", "yes": "no", "true": "FALSE"}.get(text, "0")) is False
-
-
-def test_not_a_boolean() -> None:
-    with pytest.raises(ValueError, match='"maybe" is neither on nor off'):
-        parsers.boolean("maybe")
-
-
-@pytest.mark.parametrize(
-    ("text", "codings"),
-    [
-        ("on", ("zstd", "br", "gzip")),
-        ("off", ()),
-        ("gzip", ("gzip",)),
-        ("gzip, ZSTD gzip", ("gzip", "zstd")),
-    ],
-)
-def test_codings(text: str, codings: tuple[str, ...]) -> None:
-    assert compression.codings(text) == codings
-
-
-@pytest.mark.parametrize("text", ["", "deflate", "gzip, off", "gzip=5", " , "])
-def test_no_codings(text: str) -> None:
-    with pytest.raises(ValueError, match="on"):
-        compression.codings(text)
-
-
-@pytest.mark.parametrize("text", ["gzip=0", "gzip=10", "br=7", "zstd=10", "zstd=-8"])
-def test_a_level_out_of_range(text: str) -> None:
-    with pytest.raises(ValueError, match=f'"{text}": write a level of'):
-        compression.coding_level(text)
-
-
-@pytest.mark.parametrize("text", ["", "5", "gzip", "deflate=5", "=5"])
-def test_no_level(text: str) -> None:
-    with pytest.raises(ValueError, match="is not CODING=LEVEL"):
-        compression.coding_level(text)
-
-
-@pytest.mark.parametrize("text", ["text/html", "text/*", "+json", "*"])
-def test_media_types(text: str) -> None:
-    assert compression.media_types(text) == text
-
-
-@pytest.mark.parametrize("text", ["", "html", "/html", "text/", "+"])
-def test_no_media_type(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a media type"):
-        compression.media_types(text)
-
-
-@pytest.mark.parametrize(("text", "bits"), [("0660", 0o660), ("22", 0o22), ("0o666", 0o666)])
-def test_permissions(text: str, bits: int) -> None:
-    assert parsers.permissions(text) == bits
-
-
-@pytest.mark.parametrize("text", ["", "rw", "0888", "-22", "777777"])
-def test_no_permissions(text: str) -> None:
-    with pytest.raises(ValueError, match="is not an octal number of permissions; write it as 0660"):
-        parsers.permissions(text)
-
-
-@pytest.mark.parametrize("text", ["", "k", "1.5M", "1X", "1Kib b", "1 0", "ten", "1kk", "1ib"])
-def test_not_a_size(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a size; write bytes or a unit"):
-        parsers.size(0, 1 << 40)(text)
-
-
-@pytest.mark.parametrize("text", ["-1", "63", "17M"])
-def test_size_out_of_range(text: str) -> None:
-    with pytest.raises(ValueError, match=r"out of range; write a size from 64 to 16MiB"):
-        parsers.size(64, 16 << 20)(text)
 
 
 @pytest.mark.parametrize(
@@ -130,32 +89,6 @@ def test_size_out_of_range(text: str) -> None:
 def test_size_text(number: int, text: str) -> None:
     assert parsers.size_text(number) == text
     assert parsers.size(0, 1 << 40)(text) == number
-
-
-@pytest.mark.parametrize(
-    ("text", "number"), [("30", 30.0), ("0.5", 0.5), ("30s", 30.0), ("0", 0.0)]
-)
-def test_seconds(text: str, number: float) -> None:
-    assert parsers.seconds(0)(text) == number
-
-
-@pytest.mark.parametrize("text", ["", "s", "soon", "5min"])
-def test_not_a_time(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a time; write seconds"):
-        parsers.seconds(0)(text)
-
-
-@pytest.mark.parametrize("text", ["-1", "nan", "inf", "1e9", "0"])
-def test_seconds_out_of_range(text: str) -> None:
-    with pytest.raises(ValueError, match=r"out of range; write seconds from 0\.001 to 31536000"):
-        parsers.seconds(0.001)(text)
-
-
-def test_choice() -> None:
-    parse = parsers.choice("debug", "info")
-    assert parse("info") == "info"
-    with pytest.raises(ValueError, match=r'unknown value "infos"; did you mean "info"\?'):
-        parse("infos")
 
 
 def test_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,13 +129,6 @@ def test_a_prefix_is_no_pattern() -> None:
     assert parsers.prefix_header("/a=X-Own: *") == ("/a", "X-Own", "*")
     with pytest.raises(ValueError, match=r'^"/a/\*/b": a prefix is no pattern'):
         parsers.mapping("FOLDER")("/a/*/b=x")
-
-
-def test_compression_of_static_files_alone() -> None:
-    assert compression.codings("static") == ("static", "zstd", "br", "gzip")
-    assert compression.codings("br, static") == ("br", "static")
-    with pytest.raises(ValueError, match="neither on nor off nor static nor a list"):
-        compression.codings("statics")
 
 
 @given(st.integers(0, 2**63 - 1), st.sampled_from([1, *parsers.UNITS.values()]))

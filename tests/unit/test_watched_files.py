@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,18 @@ from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.targets.target import Target
 
+Of = Callable[..., WatchedProject]
 
-def of(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, live: bool = True, **settings: object
-) -> WatchedProject:
-    """The project of a server that is started in a folder."""
-    monkeypatch.chdir(folder)
-    return WatchedProject.of([Settings(live=live, **settings)], None)
+
+@pytest.fixture
+def of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Of:
+    """Makes the project of a server that is started in a folder, with these settings."""
+
+    def make(folder: Path = tmp_path, *, live: bool = True, **settings: object) -> WatchedProject:
+        monkeypatch.chdir(folder)
+        return WatchedProject.of([Settings(live=live, **settings)], None)
+
+    return make
 
 
 def files(folder: Path, *names: str) -> None:
@@ -38,101 +44,67 @@ def files(folder: Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("glob", "path"),
+    ("glob", "matching", "others"),
     [
-        ("*.sql", "a.sql"),
-        ("*.sql", "deep/down/a.sql"),
-        ("data/*.json", "data/a.json"),
-        ("/srv/*.json", "srv/a.json"),
-        ("data/**/*.json", "data/a.json"),
-        ("data/**/*.json", "data/x/y/a.json"),
-        ("generated/**", "generated/x/y.py"),
-        ("generated/**", "generated"),
-        ("generated", "lib/generated/x.py"),
-        ("generated/", "generated/x.py"),
-        ("./a.py", "a.py"),
-        ("**/x/*.py", "x/a.py"),
-        ("a?c", "abc"),
-        ("[a-c]x", "bx"),
-        ("[!a-c]x", "dx"),
-        ("a*b*c", "a1b2b3c"),
-        ("a[", "a["),
+        ("*.sql", ["a.sql", "deep/down/a.sql"], ["a.sql3"]),
+        ("data/*.json", ["data/a.json"], ["other/data/a.json"]),
+        ("data/*.csv", ["data/a.csv"], ["data/x/a.csv"]),
+        ("/srv/*.json", ["srv/a.json"], []),
+        ("data/**/*.json", ["data/a.json", "data/x/y/a.json"], ["a.json"]),
+        ("generated/**", ["generated/x/y.py", "generated"], ["x/generated/y.py"]),
+        ("generated", ["lib/generated/x.py"], []),
+        ("generated/", ["generated/x.py"], []),
+        ("./a.py", ["a.py"], []),
+        ("**/x/*.py", ["x/a.py"], []),
+        ("a?c", ["abc"], ["ac"]),
+        ("[a-c]x", ["bx"], ["dx"]),
+        ("[!a-c]x", ["dx"], ["ax"]),
+        ("a*b*c", ["a1b2b3c"], []),
+        ("a*b", ["ab"], ["abc"]),
+        ("a[", ["a["], []),
     ],
 )
-def test_a_glob_matches(glob: str, path: str) -> None:
-    assert Glob(glob).matches(path)
-
-
-@pytest.mark.parametrize(
-    ("glob", "path"),
-    [
-        ("*.sql", "a.sql3"),
-        ("data/*.json", "other/data/a.json"),
-        ("data/*.csv", "data/x/a.csv"),
-        ("data/**/*.json", "a.json"),
-        ("generated/**", "x/generated/y.py"),
-        ("a?c", "ac"),
-        ("[a-c]x", "dx"),
-        ("[!a-c]x", "ax"),
-        ("a*b", "abc"),
-    ],
-)
-def test_a_glob_does_not_match(glob: str, path: str) -> None:
-    assert not Glob(glob).matches(path)
+def test_what_a_glob_matches(glob: str, matching: list[str], others: list[str]) -> None:
+    assert [path for path in [*matching, *others] if Glob(glob).matches(path)] == matching
 
 
 # Kinds
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+#: Files by their kind, as long as no folder of theirs says something else.
+FILES = {
+    "code": (
         *("app.py", "deep/er/module.py", "native.cpython-311-x86_64-linux-gnu.so"),
         *("page.html", "page.jinja2", "mail.j2", "x.mako", "x.tmpl", "de/messages.mo"),
         *("site.ini", "setup.cfg", "pyproject.toml", "conf.yaml", "conf.yml", ".env", ".env.local"),
-    ],
-)
-def test_what_makes_a_new_version(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert of(tmp_path, monkeypatch).kind(str(tmp_path / name)) == "code"
-
-
-@pytest.mark.parametrize("name", ["site.css", "x/y.js", "logo.SVG", "photo.jpg", "font.woff2"])
-def test_what_only_browsers_see(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert of(tmp_path, monkeypatch).kind(str(tmp_path / name)) == "asset"
-    # Without pages that reload themselves nobody cares.
-    assert of(tmp_path, monkeypatch, live=False).kind(str(tmp_path / name)) == ""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "data.json",
-            "app.db",
-            "app.sqlite3",
-            "app.sqlite3-wal",
-            "app.log",
-            "notes.txt",
-            "README",
-        ),
-        *(".#app.py", "app.py~", ".app.py.swp", "4913", "app.py.tmp.123", "#app.py#", "._app.py"),
+    ),
+    "asset": ("site.css", "x/y.js", "logo.SVG", "photo.jpg", "font.woff2"),
+    "": (
+        *("data.json", "app.db", "app.sqlite3", "app.sqlite3-wal", "app.log", "notes.txt"),
+        *("README", "app.py~", ".app.py.swp", "4913", "app.py.tmp.123", "#app.py#", "._app.py"),
         *("app.py___jb_tmp___", "app.py___jb_old___", "flycheck_app.py", "app_flymake.py"),
         *(".hidden.py", ".git/hooks/x.py", "node_modules/x/y.py", "__pycache__/app.pyc"),
-        *("x.egg-info/x.py", ".mypy_cache/x.py"),
-    ],
-)
-def test_what_is_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert of(tmp_path, monkeypatch).kind(str(tmp_path / name)) == ""
+        *("x.egg-info/x.py", ".mypy_cache/x.py", ".#app.py"),
+    ),
+}
 
 
-def test_folders_say_what_their_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", FILES)
+def test_kinds(kind: str, tmp_path: Path, of: Of) -> None:
+    kinds = {name: of().kind(str(tmp_path / name)) for name in FILES[kind]}
+    assert kinds == dict.fromkeys(FILES[kind], kind)
+
+
+def test_what_only_browsers_see_is_nothing_to_others(tmp_path: Path, of: Of) -> None:
+    """Where pages do not reload themselves."""
+    kinds = {of(live=False).kind(str(tmp_path / name)) for name in FILES["asset"]}
+    assert kinds == {""}
+
+
+def test_folders_say_what_their_files_are(tmp_path: Path, of: Of) -> None:
     for name in ("pages", "cgi-bin", "public", "public/app"):
         (tmp_path / name).mkdir()
     project = of(
-        tmp_path,
-        monkeypatch,
         target="pages:pages",
         mount=["/cgi=cgi:cgi-bin", "/app=public/app/main.py"],
         static=["/s=public"],
@@ -166,18 +138,17 @@ def test_a_target_of_a_new_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert project.roots == [str(tmp_path)], rest
 
 
-def test_code_beside_programs_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_beside_programs_is_code(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "api.py")
-    project = of(tmp_path, monkeypatch, target="cgi:.", mount=["/api=./api.py:app"])
+    project = of(target="cgi:.", mount=["/api=./api.py:app"])
     assert project.kind(str(tmp_path / "api.py")) == "code"
-    assert of(tmp_path, monkeypatch, target="cgi:.").kind(str(tmp_path / "x.py")) == "asset"
+    assert of(target="cgi:.").kind(str(tmp_path / "x.py")) == "asset"
 
 
-def test_globs_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_globs_of_the_user(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "shared/sql/a.sql", "shared/sql/a.py", "work/generated/x.py", "work/app.py")
     project = of(
         tmp_path / "work",
-        monkeypatch,
         reload_include=["*.txt", "data/**/*.json", "*.css", "../shared/**/*.sql"],
         reload_exclude=["generated/**", "test_*.py", "secret.txt"],
     )
@@ -230,13 +201,9 @@ def test_hosts_services_and_pythonpath_are_the_project_too(
     assert project.kind(str(tmp_path / "three/x.html")) == "code"
 
 
-def test_what_the_server_writes_does_not_reload_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_server_writes_does_not_reload_it(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "compiled/x.html.py", "logs/error.html")
     project = of(
-        tmp_path,
-        monkeypatch,
         pages_modules="compiled",
         error_log="./logs/error.html",
         target="pages:.",
@@ -249,8 +216,8 @@ def test_what_the_server_writes_does_not_reload_it(
 # Whose a module is
 
 
-def test_whose_a_module_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = of(tmp_path / ".", monkeypatch)
+def test_whose_a_module_is(tmp_path: Path, of: Of) -> None:
+    project = of()
     files(tmp_path, ".venv/pyvenv.cfg", "env/pyvenv.cfg", "env/bin/tool.py")
     library = os.path.dirname(os.__file__)
 
@@ -277,36 +244,30 @@ def test_whose_a_module_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert project.kind("/somewhere/else/src/package/x.html") == ""
 
 
-def test_a_project_inside_of_a_virtual_environment_is_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_inside_of_a_virtual_environment_is_the_users(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "pyvenv.cfg", "project/app.py")
-    project = of(tmp_path / "project", monkeypatch)
+    project = of(tmp_path / "project")
     assert project.owns(str(tmp_path / "project/app.py"))
     assert project.kind(str(tmp_path / "project/app.py")) == "code"
 
 
 def test_an_application_that_is_installed_to_be_edited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, of: Of, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files(tmp_path, "src/edited_shop/__init__.py", "src/edited_shop/web/views.py", "work/x.txt")
     monkeypatch.syspath_prepend(str(tmp_path / "src"))
-    project = of(tmp_path / "work", monkeypatch, target="edited_shop.web:app")
+    project = of(tmp_path / "work", target="edited_shop.web:app")
     # Also if it never comes so far that it is loaded.
     assert str(tmp_path / "src/edited_shop/web") in project.folders()
     assert "edited_shop" not in sys.modules
     # One that is only installed is not the user's.
-    assert of(tmp_path / "work", monkeypatch, target="flask:Flask").folders() == [
-        str(tmp_path / "work")
-    ]
+    assert of(tmp_path / "work", target="flask:Flask").folders() == [str(tmp_path / "work")]
 
 
 # Folders
 
 
-def test_folders_without_a_source_are_not_watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_without_a_source_are_not_watched(tmp_path: Path, of: Of) -> None:
     files(
         tmp_path,
         *("app.py", "shop/web/views.py", ".git/objects/00/x", "node_modules/x/y/z.js"),
@@ -314,57 +275,53 @@ def test_folders_without_a_source_are_not_watched(
         *("target/debug/x.rs", "x.egg-info/PKG-INFO", "lib/site-packages/x.py", ".idea/x.xml"),
     )
     expected = {str(tmp_path / name) for name in ("", "shop", "shop/web", "lib")}
-    assert set(of(tmp_path, monkeypatch).folders()) == expected
+    assert set(of().folders()) == expected
 
 
-def test_the_server_itself_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_itself_is_not_watched(of: Of, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor what the system keeps in folders, for one who starts it in /."""
     ours = os.path.dirname(poorhttp.__file__)
-    watched = of(Path(ours).parent, monkeypatch).folders()
+    watched = of(Path(ours).parent).folders()
     assert not any(folder.startswith(ours) for folder in watched)
     monkeypatch.setattr(limits, "FOLDERS", 100)
-    assert not {"/proc", "/sys"} & set(of(Path("/"), monkeypatch).folders())
+    assert not {"/proc", "/sys"} & set(of(Path("/")).folders())
 
 
-def test_a_folder_that_is_named_is_watched_whatever_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_named_is_watched_whatever_its_name(tmp_path: Path, of: Of) -> None:
     files(tmp_path, ".build/site/app.py", ".build/other/x.py")
-    project = of(tmp_path, monkeypatch, target=".build/site/app.py")
+    project = of(target=".build/site/app.py")
     assert project.folders() == [str(tmp_path), str(tmp_path / ".build/site")]
     assert project.kind(str(tmp_path / ".build/site/app.py")) == "code"
 
 
-def test_files_nobody_reloads_for_are_not_watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_nobody_reloads_for_are_not_watched(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "app.py", "photos/2020/a.jpg", "photos/app/main.py", "cgi-bin/x")
     settings: dict[str, Any] = {
         "static": ["/p=photos"],
         "mount": ["/c=cgi:cgi-bin", "/a=photos/app/main.py"],
     }
-    watched = of(tmp_path, monkeypatch, live=False, **settings).folders()
+    watched = of(live=False, **settings).folders()
     assert watched == [str(tmp_path), str(tmp_path / "photos/app")]
-    assert len(of(tmp_path, monkeypatch, **settings).folders()) == 5
+    assert len(of(**settings).folders()) == 5
 
 
-def test_links_are_followed_and_no_folder_is_watched_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_are_followed_and_no_folder_is_watched_twice(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "work/a/x.py", "elsewhere/deep/y.py")
     (tmp_path / "work/loop").symlink_to(tmp_path / "work")
     (tmp_path / "work/a/up").symlink_to("..")
     (tmp_path / "work/same").symlink_to("a")
     (tmp_path / "work/shared").symlink_to("../elsewhere")
     (tmp_path / "work/broken").symlink_to("nowhere")
-    assert of(tmp_path / "work", monkeypatch).folders() == [
+    assert of(tmp_path / "work").folders() == [
         str(tmp_path / name) for name in ("work", "work/a", "work/shared", "work/shared/deep")
     ]
 
 
-def test_too_many_folders_are_cut_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_folders_are_cut_far_away(
+    tmp_path: Path, of: Of, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files(tmp_path, "a/b/c/d/x.py", "e/f/x.py", "g/x.py")
-    project = of(tmp_path, monkeypatch)
+    project = of()
 
     def walked(option: str, limit: int) -> tuple[list[str], bool]:
         monkeypatch.setattr(limits, option, limit)
@@ -379,8 +336,6 @@ def test_too_many_folders_are_cut_far_away(tmp_path: Path, monkeypatch: pytest.M
     assert walked("ENTRIES", 4)[1] is True
 
 
-def test_a_root_that_is_closed_or_gone_has_no_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = of(tmp_path, monkeypatch, static=[f"/x={tmp_path}/not/there"])
+def test_a_root_that_is_closed_or_gone_has_no_folders(tmp_path: Path, of: Of) -> None:
+    project = of(static=[f"/x={tmp_path}/not/there"])
     assert project.folders() == [str(tmp_path)]
