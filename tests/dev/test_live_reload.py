@@ -277,9 +277,9 @@ def test_events(mode: str, text: Path) -> None:
 def test_connections_have_no_pages() -> None:
     target = "tcp:tests.apps.plain:handler"
     with Server(target, "single", *LIVE) as server, server.connect() as connection:
-        connection.send(b"echo\nall of it")
+        connection.send(b"gather\nall of it")
         connection.socket.shutdown(socket.SHUT_WR)
-        assert connection.rest() == b"all of it"
+        assert connection.rest() == b"9 octets"
 
 
 @pytest.mark.parametrize("live", [("--live",), ("--live", "--autoreload", "off")])
