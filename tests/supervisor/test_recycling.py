@@ -140,4 +140,5 @@ def test_who_has_just_connected_is_heard(versions: Versions, requests: int) -> N
     options = ("--max-requests", "5", "--drain-timeout", "0", "--preload")
     with versions.serve("single", *options) as server:
         pids = {told(server)["pid"] for _ in range(requests)}
-        assert len(pids) > 1
+        # A busy machine needs longer for another worker.
+        wait_for(lambda: {*pids, told(server)["pid"]} != pids or len(pids) > 1, "another worker")

@@ -33,6 +33,7 @@ proxies.py            Starts the web servers of proxy/ with their configurations
 python_imports.py     Which Python module depends on which
 request_recorder.py   Run by gdb: writes each function that a server calls
 rust_imports.py       Which file of a Rust crate names items of which other file
+rust_program.py       Programs of the Rust workspace that answer calls over standard streams
 scheduling.py         Pytest plugin: pytest-xdist's groups, corrected for workers that crash
 services.py           The process tree of a main process with several services
 status_documents.py   Made-up status documents, for tests of what renders them

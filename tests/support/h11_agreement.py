@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,12 +16,12 @@ from pathlib import Path
 
 import h11
 
+from tests.support import rust_program
 from tests.testkit.cases.blocks import blocks, unescape
 from tests.testkit.cases.exchanges import read_all
 from tests.testkit.client import HANG
 
 ROOT = Path(__file__).parents[2]
-BINARY = ("cargo", "run", "--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"))
 # What the fuzz target `body` puts before its octets.
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -73,9 +71,7 @@ class Ours:
     """Our parser: a process that is sent octets and says what it makes of them."""
 
     def __enter__(self) -> Ours:
-        bootstrap = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
-        command = (*bootstrap, *BINARY, "-p", "poorhttp-fuzz", "--bin", "requests")
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = rust_program.start("requests")
         return self
 
     def __exit__(self, *_: object) -> None:

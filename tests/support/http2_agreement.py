@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 import hpack
 from h2.config import H2Configuration
@@ -19,10 +16,8 @@ from h2.events import (
 )
 from h2.settings import SettingCodes
 
+from tests.support import rust_program
 from tests.testkit.client import HANG
-
-ROOT = Path(__file__).parents[2]
-BINARY = ("cargo", "run", "--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"))
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -35,9 +30,7 @@ class Ours:
     """Our implementation: a process that answers calls (`core/fuzz/src/bin/http2.rs`)."""
 
     def __enter__(self) -> Ours:
-        bootstrap = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
-        command = (*bootstrap, *BINARY, "-p", "poorhttp-fuzz", "--bin", "http2_peer")
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = rust_program.start("http2_peer")
         return self
 
     def __exit__(self, *_: object) -> None:

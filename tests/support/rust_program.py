@@ -1,0 +1,26 @@
+"""Programs of the Rust workspace that answer calls over their standard input and output."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.testkit.server import ROOT
+
+#: Of the whole workspace, as Rust's tests are built: for one package alone, dependencies would have
+#: fewer features, and be compiled again.
+BUILD = (
+    *("cargo", "build", "--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml")),
+    *("--workspace", "--bin"),
+)
+
+#: Seconds for the build, which has mostly nothing to do.
+BUILD_TIMEOUT = 3600
+
+
+def start(name: str) -> subprocess.Popen[bytes]:
+    """Build and start a program."""
+    bootstrap = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
+    subprocess.run((*bootstrap, *BUILD, name), check=True, timeout=BUILD_TIMEOUT)
+    program = str(ROOT / "core" / "target" / "debug" / name)
+    return subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
