@@ -21,10 +21,6 @@ from poorhttp._core import (
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp._core import Event
-
 
 def _take_fields(self: object, **given: object) -> None:
     """Set the fields of an object: `__init__` of both classes."""
@@ -51,6 +47,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dataclasses import dataclass
     from typing import Any, TypeVar
+
+    from poorhttp._core import Event
 
     T = TypeVar("T")
 else:

@@ -292,6 +292,14 @@ impl Connection {
         self.awaited && mem::take(&mut self.awaited)
     }
 
+    /// The application waits for no notice any more.
+    #[inline]
+    pub(crate) fn end_notice(&mut self) {
+        if self.take_awaited() {
+            self.socket.notice.clear();
+        }
+    }
+
     /// Registers it with the poller, which reports bytes that have arrived already.
     pub(crate) fn register(&mut self, poller: &Poller) -> Result<(), Errno> {
         self.registered = true;

@@ -12,7 +12,7 @@
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
 //! streams.rs            turns of connections with many streams, new streams, threads that wait for a stream
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
-//! notices.rs            tells streams that wait without a thread what has come
+//! notices.rs            calls the notices of streams that wait without a thread
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
 //! ```
 

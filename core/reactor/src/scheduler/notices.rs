@@ -1,4 +1,4 @@
-//! Tells streams that wait without a thread when data, room or the end of their client has come.
+//! Calls the notice of a stream when data, room or the end of its client has come.
 
 use crate::connection::Connection;
 use crate::connection::notice::Interest;

@@ -18,9 +18,7 @@ pub(crate) fn put_back(state: &State, mut connection: Box<Connection>, deadline:
     if connection.take_paused() {
         again = Again::InTurn;
     }
-    if connection.take_awaited() {
-        connection.socket.notice.clear();
-    }
+    connection.end_notice();
     let measured = state.takes_times().then(|| {
         let now = timing::time_of_end(&state.telemetry, &connection);
         // Bytes that arrived while it was busy could not be read before.
@@ -77,9 +75,7 @@ pub(crate) fn let_go(state: &State, connection: &mut Connection) {
 #[allow(clippy::boxed_local)]
 pub(crate) fn close(state: &State, mut connection: Box<Connection>) {
     state.queue_time.end(clock::now());
-    if connection.take_awaited() {
-        connection.socket.notice.clear();
-    }
+    connection.end_notice();
     let measured = state.takes_times().then(|| {
         timing::end_wait(&state.telemetry, &mut connection);
         let now = timing::time_of_end(&state.telemetry, &connection);
