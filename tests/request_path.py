@@ -5,7 +5,8 @@ function of the crates that is called (`tests.support.request_recorder`); the in
 function adds those of Python. The record decides which files are on the way, in which order, and
 that each function named is called; what the page says of a file stays. Files without a row are
 listed below the table. Below them stands how often a room is entered again: by a call from another
-room beyond the first on the way to the application and the first on the way back.
+room beyond the first on the way to the application and the first on the way back. Calls that return
+at once are not counted: what they reach in other rooms calls nothing more.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ sys.exit(main(sys.argv[1:]))
 #: File and function.
 Call = tuple[str, str]
 
-#: The rooms whose entries are counted. Calls of others return at once.
+#: The rooms whose entries are counted: those through which a request goes.
 ROOMS = ("event_loop", "scheduler", "connection", "http", "handlers", "exchange", "python")
 
 WAIT = ("core/reactor/src/sys/poller.rs", "wait")
@@ -192,11 +193,37 @@ def entries(calls: list[tuple[Call, int]]) -> list[tuple[str, Call, Call | None]
     return found
 
 
+def goes_on(calls: list[tuple[Call, int]]) -> list[bool]:
+    """Whether each call that enters a room goes on from there: what does not returns at once.
+
+    It goes on if it enters another room, and calls something more from that one.
+    """
+    entered = entries(calls)
+    found = [False] * len(calls)
+    open_calls: list[int] = []
+    for place, (_, stack) in enumerate(calls):
+        if not stack:
+            continue
+        while open_calls and calls[open_calls[-1]][1] <= stack:
+            open_calls.pop()
+        last = max((at for at, each in enumerate(open_calls) if entered[each]), default=0)
+        for each in open_calls[:last]:
+            found[each] = True
+        open_calls.append(place)
+    return found
+
+
 def entered_again(calls: list[tuple[Call, int]]) -> dict[str, list[int]]:
-    """How often the third request enters rooms again: before the application, and behind it."""
+    """How often the third request enters rooms again: before the application, and behind it.
+
+    Calls that return at once are not counted: one that asks a room for a value does not
+    leave the way.
+    """
     start, end = third(calls)
     applied = next(place for place in range(start, end) if calls[place][0][1] == "__call__")
-    entered = entries(calls)
+    entered = [
+        each if on else None for each, on in zip(entries(calls), goes_on(calls), strict=True)
+    ]
     ways = (entered[start:applied], entered[applied:end])
     counted = [Counter(each[0] for each in way if each) for way in ways]
     return {each: [max(0, count[each] - 1) for count in counted] for each in ROOMS}
@@ -307,7 +334,9 @@ def with_entries(page: str, again: dict[str, list[int]]) -> str:
     )
     sentence = (
         f"Rooms are entered again {total} times, by a call from another room beyond the first on "
-        f"the way to the application and beyond the first on the way back: {listed}.\n"
+        "the way to the application and beyond the first on the way back. Calls that return at "
+        f"once are not counted: what they reach in other rooms calls nothing more. "
+        f"Each room: {listed}.\n"
     )
     return re.sub(
         r"^Rooms are entered again .*?\n(?=\n)", lambda _: sentence, page, flags=re.M | re.S
