@@ -29,6 +29,7 @@
 #   make corpus                 keeps what fuzzing found interesting
 #   make miri                   the protocol crate under Rust's interpreter
 #   make mutants                faults put into the protocol crate one by one, which its tests have to catch: 80 minutes
+#   make mutants-python [SEED=1] [COUNT=60]   the same for the Python core, COUNT faults chosen by SEED: a minute each
 #   make wheels [WHEELS="--python 3.13 --target x86_64-unknown-linux-musl"]   wheels for Linux into dist/: all, 40 minutes
 #   make sdist                  the source with all crates into dist/: it builds without a network
 #   make test PYTHON=python3.12 any of them with another Python
@@ -46,6 +47,8 @@ MINUTES = 30
 MODES   = forking threading
 TIME    = 60
 JOBS    =
+SEED    = 1
+COUNT   = 60
 TARGETS =
 CASE    = balanced
 PORT    =
@@ -68,7 +71,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
+.PHONY: run modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants mutants-python wheels sdist clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -180,6 +183,11 @@ miri: $(VENV)/venv.ready
 mutants:
 	rm -rf build/mutants && git clone -q . build/mutants
 	cd build/mutants/core && nice cargo mutants --in-place -p poorhttp-http
+
+mutants-python:
+	rm -rf build/mutants-python && git clone -q . build/mutants-python
+	$(MAKE) -C build/mutants-python $(VENV)/test.ready
+	cd build/mutants-python && $(rust) $(VENV)/bin/python -m tests.mutants --seed $(SEED) --count $(COUNT)
 
 wheels: $(VENV)/wheels.ready
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(rust) $(python) core/wheels.py $(WHEELS)

@@ -1,0 +1,183 @@
+"""Puts faults into the Python core, which the tests have to catch: `make mutants-python`.
+
+`python -m tests.mutants [--seed S] [--count N]` changes the files where it runs, so it is run in a
+clone. For each fault, chosen by the seed, it runs the tests that cover its file, up to the first
+failure, and puts the file right again. The last lines name the faults that no test caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Seconds after which tests are ended; a fault that makes them hang is caught.
+LIMIT = 1200
+
+#: Each operator, and what it becomes.
+OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change of one place: the bytes from `start` to `end` become `new`."""
+
+    file: Path
+    line: int
+    start: int
+    end: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        place = f"{self.file.relative_to(ROOT)}:{self.line}"
+        return f"{place}: {' '.join(self.old.split())[:60]} -> {' '.join(self.new.split())[:60]}"
+
+
+class Faults(ast.NodeVisitor):
+    """Collects what can be changed in a file, besides annotations and what only types need."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.source = file.read_bytes()
+        self.found: list[Fault] = []
+        self._lines = [0]
+        for line in self.source.splitlines(keepends=True):
+            self._lines.append(self._lines[-1] + len(line))
+        self.visit(ast.parse(self.source))
+
+    def _add(self, start: tuple[int, int], end: tuple[int, int], new: str) -> None:
+        left, right = (self._lines[line - 1] + column for line, column in (start, end))
+        old = self.source[left:right].decode()
+        self.found.append(Fault(self.file, start[0], left, right, old, new.replace("{}", old)))
+
+    def _change(self, node: ast.expr | ast.stmt, new: str) -> None:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = (node.lineno, node.col_offset)
+        self._add(start, (node.end_lineno, node.end_col_offset), new)
+
+    def _operator(self, operator: ast.AST, left: ast.expr, right: ast.expr) -> None:
+        if type(operator) not in OPERATORS:
+            return
+        assert left.end_lineno is not None
+        assert left.end_col_offset is not None
+        start = (left.end_lineno, left.end_col_offset)
+        old, new = OPERATORS[type(operator)]
+        between = self.source[
+            self._lines[start[0] - 1] + start[1] : self._lines[right.lineno - 1] + right.col_offset
+        ].decode()
+        # Parentheses and comments may stand there too.
+        self._add(start, (right.lineno, right.col_offset), between.replace(old, new, 1))
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        for place, operator in enumerate(node.ops):
+            self._operator(operator, [node.left, *node.comparators][place], node.comparators[place])
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        # All operators of one node are equal, and one of three cannot be changed alone.
+        if len(node.values) == 2:
+            self._operator(node.op, *node.values)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self._operator(node.op, node.left, node.right)
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        if "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        self._change(node.test, "not ({})")
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, bool):
+            self._change(node, str(not node.value))
+        elif isinstance(node.value, int):
+            self._change(node, "({} + 1)")
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        # Not the text of documentation.
+        if isinstance(node.value, ast.Call | ast.Await):
+            self._change(node, "pass")
+            self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None and not isinstance(node.value, ast.Constant):
+            self._change(node, "return None")
+            self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for each in node.body:
+            self.visit(each)
+
+
+def faults() -> Iterator[Fault]:
+    """Each fault that can be put into the core."""
+    for file in sorted((ROOT / "poorhttp").rglob("*.py")):
+        if "plugins" not in file.relative_to(ROOT).parts:
+            yield from Faults(file).found
+
+
+def is_caught(fault: Fault) -> bool:
+    """Whether the tests that cover the file fail with the fault in it."""
+    original = fault.file.read_bytes()
+    changed = original[: fault.start] + fault.new.encode() + original[fault.end :]
+    fault.file.write_bytes(changed)
+    try:
+        ast.parse(changed)
+        command = (sys.executable, "-m", "tests", "--changed", str(fault.file.relative_to(ROOT)))
+        done = subprocess.run(
+            (*command, "--options=-x -q"), cwd=ROOT, capture_output=True, check=False, timeout=LIMIT
+        )
+    except (SyntaxError, subprocess.TimeoutExpired):
+        return True
+    finally:
+        fault.file.write_bytes(original)
+    return done.returncode != 0
+
+
+def main() -> None:
+    """Try the faults of a seed, and print what each came to."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="which faults")
+    parser.add_argument("--count", type=int, default=60, help="how many")
+    chosen = parser.parse_args()
+    tried = random.Random(chosen.seed).sample(list(faults()), chosen.count)
+    missed = []
+    for number, fault in enumerate(tried, 1):
+        caught = is_caught(fault)
+        missed += [] if caught else [fault]
+        print(f"{number} of {chosen.count} {'caught' if caught else 'MISSED'} {fault}", flush=True)
+    print(f"{chosen.count - len(missed)} of {chosen.count} caught", *missed, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
