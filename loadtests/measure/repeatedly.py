@@ -28,6 +28,11 @@ class Repeatedly(Generic[T]):
         self._over = threading.Event()
         self._thread = ThreadPoolExecutor(1)
 
+    def wait_for(self, looks: int) -> None:
+        """Wait until it has looked so often, or has failed."""
+        while len(self.looks) < looks and not self._done.done():
+            time.sleep(self._every)
+
     def __enter__(self) -> Self:
         self._done = self._thread.submit(self._run)
         return self
