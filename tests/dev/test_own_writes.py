@@ -78,6 +78,26 @@ def test_a_configuration_that_is_written_again_and_again(project: ProjectFolder)
         wait_text(server, "version 2")
 
 
+def test_a_version_that_has_written_half_of_the_configuration_is_not_ended(
+    project: ProjectFolder,
+) -> None:
+    text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\n"
+    # The second version that is loaded is slower than the watcher expects of a save.
+    writes = f"""
+with open("loads", "a+") as loads, open("server.ini", "w") as file:
+    loads.write("x")
+    if loads.tell() == 2:
+        time.sleep(0.2)
+    file.write("{text}# %s" % time.time())
+"""
+    (project.folder / "server.ini").write_text(text.replace("\\n", "\n"))
+    save(project, 1, writes)
+    with project.develop(target="--config=server.ini", bind=()) as server:
+        server.wait_line(EXCLUDE)
+        save(project, 2, writes)
+        wait_text(server, "version 2")
+
+
 def test_pauses_grow_until_it_is_quiet() -> None:
     now = 100.0
     writes = OwnWrites(lambda: now)

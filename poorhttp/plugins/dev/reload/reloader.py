@@ -137,8 +137,8 @@ class Reloader:
             pool.complete or pool.failed or pool.held for pool in self._pools
         ):
             # The workers have reported since the last tick; or it waits for older versions.
-            return min(self._waits_until, self._delayed_until)
-        return min(self._check_at, self._delayed_until)
+            return self._waits_until
+        return self._check_at if self._loading_since else min(self._check_at, self._delayed_until)
 
     @property
     def _pools(self) -> list[WorkerPool]:
@@ -229,14 +229,22 @@ class Reloader:
         paths.pop("notice", None)
         changed = [path for some in paths.values() for path in some]
         pause = self._own_writes.pause(changed) if changed else 0.0
+        # A generation that loads may have written half of them: they are not read, nor is it ended.
+        is_loading = bool(self._loading_since) and self._own_writes.wrote(changed)
         if pause:
             self._announce_pause(changed, pause, shared)
+        if pause or (is_loading and changed):
             self._delayed_until = time.monotonic() + pause
         for kind, some in paths.items():
             self._delayed[kind] = list(dict.fromkeys([*self._delayed.get(kind, ()), *some]))
-        if pause or not self._delayed or (not changed and time.monotonic() < self._delayed_until):
+        waits = not changed and time.monotonic() < self._delayed_until
+        if pause or is_loading or waits or not self._delayed:
             return
-        paths, self._delayed, self._delayed_until = self._delayed, {}, float("inf")
+        fresh, paths, self._delayed = paths, self._delayed, {}
+        if self._loading_since and "configuration" in paths and "configuration" not in fresh:
+            self._delayed["configuration"] = paths.pop("configuration")
+        else:
+            self._delayed_until = float("inf")
         outside, code = paths.get("outside", []), paths.get("code", [])
         state = self._configuration_state
         if "configuration" in paths:
