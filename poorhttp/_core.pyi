@@ -46,9 +46,6 @@ def end_after_parent(number: int, seconds: float) -> None:
     if all threads are in C code, where no handler of Python runs.
     """
 
-def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
-
 def current_request() -> RequestName | None:
     """Return the name of the request that this thread runs.
 
@@ -72,9 +69,6 @@ def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
 
     Bytes that are not printable ASCII are replaced. `requests`: see the option `proc_name`.
     """
-
-def set_thread_name(name: str) -> None:
-    """Set the name of this thread in the operating system, which keeps 15 bytes of it."""
 
 def forget_title() -> None:
     """Remove the requests of the parent from the title of this process, which was just forked."""

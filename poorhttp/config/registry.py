@@ -406,11 +406,7 @@ class Registry:
         return self.known(group, name)
 
     def _add_one(self, is_wanted: Callable[[Plugin], bool], name: str) -> bool:
-        """Add the plug-in of others that has a name, but not for root.
-
-        Raises:
-            ConfigError: there are several, or it cannot be used.
-        """
+        """Add the plug-in of others with a name, but not for root, if only one has it."""
         having = [] if STARTED_BY_ROOT else [*filter(is_wanted, self.installed())]
         if len(having) > 1:
             raise ConfigError(
@@ -552,11 +548,7 @@ class Registry:
                 self.add(plugin)
 
     def add_for_option(self, name: str) -> bool:
-        """Add the plug-in of others that declares an option, but not for root; False: none does.
-
-        Raises:
-            ConfigError: that plug-in cannot be used.
-        """
+        """Add the plug-in of others that declares an option, if one does; errors as of `find`."""
         return self._add_one(lambda plugin: not plugin.used and plugin.declares(name), name)
 
 
@@ -566,6 +558,34 @@ def _may_be_plugin(distribution: Distribution) -> bool:
         return "poorhttp." in (distribution.read_text("entry_points.txt") or "")
     except UnicodeDecodeError:
         return True
+
+
+@contextmanager
+def calling_plugin(
+    what: str,
+    failure: type[Failure],
+    place: str = "",
+    *,
+    expected: type[Exception] = Failure,
+    is_watched: bool = True,
+) -> Iterator[None]:
+    """Surround a call of a plug-in's code, which may raise anything, and of others may not return.
+
+    Exceptions become a `failure` that names `what` was called, with `place` before that; but not
+    a Failure, nor those that are `expected`. Not `is_watched`: the plug-in is ours.
+    """
+    try:
+        with registry.calling(what) if is_watched else nullcontext():
+            yield
+    except (Failure, Stopped, expected):
+        raise
+    except BaseException as error:
+        # Also `SystemExit`, and what interrupts a method that does not return. Before there is a
+        # main process, the user may have pressed Ctrl-C.
+        if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+            raise
+        where = f"{place}: " if place else ""
+        raise failure(f"{where}{what}: {type(error).__name__}: {error}") from error
 
 
 class _OfOthers:
@@ -581,19 +601,8 @@ class _OfOthers:
             return found
 
         def call(*arguments: object) -> object:
-            try:
-                with registry.calling(f"{self._entry}: {name}"):
-                    return found(*arguments)
-            except (Failure, Stopped):
-                raise
-            except BaseException as error:
-                # Also `SystemExit`, and what interrupts a method that does not return. Before there
-                # is a main process, the user may have pressed Ctrl-C.
-                if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
-                    raise
-                raise ApplicationError(
-                    f"{self._entry}: {name}: {type(error).__name__}: {error}"
-                ) from error
+            with calling_plugin(f"{self._entry}: {name}", ApplicationError):
+                return found(*arguments)
 
         return call
 

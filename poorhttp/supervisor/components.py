@@ -256,8 +256,7 @@ class Components:
     def prepare(self, services: Sequence[Settings]) -> None:
         """Have all prepare for new settings, also those that are used from now on.
 
-        Raises:
-            Failure: a plug-in cannot be loaded, or the settings cannot be used.
+        Errors as of `open`.
         """
         self._prepares = True
         known = [member.entry for member in self._members]

@@ -32,11 +32,7 @@ class ScriptLoader(SourceFileLoader):
 
 
 def import_by_name(name: str) -> ModuleType:
-    """Import `package.module`, with the current directory first on Python's path.
-
-    Raises:
-        ApplicationError: there is no such module, or it failed.
-    """
+    """Import `package.module`, the current directory first; an ApplicationError if that fails."""
     try:
         folder = os.getcwd()
     except OSError:

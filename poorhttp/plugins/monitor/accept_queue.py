@@ -67,13 +67,12 @@ def _of_tcp(sock: socket.socket) -> tuple[int, int]:
 def _of_unix() -> dict[bytes, tuple[int, int]]:
     """Return length and limit of the queue of each Unix socket that listens, by its name."""
     # They take memory.
-    from poorhttp.net.sock_diag import LISTEN
     from poorhttp.plugins.monitor import unread as sockets
 
     try:
         return {
             name.rstrip(b"\0"): (waiting, limit)
-            for name, waiting, limit in sockets.unix_queues(1 << LISTEN)
+            for name, waiting, limit in sockets.unix_queues(1 << sockets.LISTEN)
         }
     except OSError:
         return {}

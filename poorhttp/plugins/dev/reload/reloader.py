@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 from poorhttp import logs
-from poorhttp._core import adopt_orphans
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload.fork_server import ForkServer
 from poorhttp.plugins.dev.reload.own_writes import OwnWrites
 from poorhttp.plugins.dev.reload.shared_state import RUNNING, SERVING, SharedState
 from poorhttp.plugins.dev.reload.spawner import JUST_ENDED, OLDER_WAIT, VersionSpawner
+from poorhttp.plugins.native import adopt_orphans
 from poorhttp.process import signals
 from poorhttp.process.exit_status import end_of
 
