@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
@@ -49,13 +49,13 @@ PREFIX = "POORHTTP_"
 PLATFORM_WORKERS = "WEB_CONCURRENCY"
 
 
-def _trust(file: str) -> str:
+def other_author(file: str) -> str:
+    """Return why somebody else than root may decide what a file says; empty if nobody may.
+
+    The command replaces it: `process`, which looks, is above this room, and a program knows its
+    files.
+    """
     return ""
-
-
-#: Returns why somebody else than root may decide what a file says; empty if nobody may. The command
-#: replaces it: `process`, which looks, is above this room, and a program knows its files.
-other_author: Callable[[str], str] = _trust
 
 
 def load(

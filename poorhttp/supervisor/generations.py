@@ -111,7 +111,7 @@ class Generations:
     def due(self) -> float:
         if self.hooks is None:
             return float("inf")
-        return 0.0 if self._has_no_workers and not self.hooks.is_ending else self.hooks.due()
+        return 0.0 if self._has_no_workers and not self.hooks.ends_at else self.hooks.due()
 
     def alive(self, service: str) -> list[WorkerStatus]:
         """Return the statuses of the workers of a service."""
