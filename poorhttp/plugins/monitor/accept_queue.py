@@ -1,4 +1,4 @@
-"""Length of the accept queue of each address, and the number of connections with unread data."""
+"""Length of the accept queue of each address, as the kernel tells it."""
 
 from __future__ import annotations
 
@@ -43,19 +43,6 @@ def accept_queues(listeners: Iterable[Listener]) -> list[AcceptQueue]:
             one["waiting"] += queue[0]
             one["limit"] += queue[1]
     return list(found.values())
-
-
-def unread(listeners: Iterable[Listener]) -> int:
-    """Return how many accepted connections to these listeners have unread data.
-
-    0 if netlink cannot be used.
-    """
-    from poorhttp.plugins.monitor import unread as sockets  # takes memory
-
-    try:
-        return sockets.unread(listeners)
-    except OSError:
-        return 0
 
 
 def _of_tcp(sock: socket.socket) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from poorhttp.net.listener import Listener
 from poorhttp.net.sock_diag import dump, tcp_sockets
@@ -85,15 +86,17 @@ def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
 def unread(listeners: Iterable[Listener]) -> int:
     """Return how many connections to these listeners have unread data; only those accepted.
 
-    Raises:
-        OSError: netlink cannot be used.
+    0 if netlink cannot be used.
     """
     ports, names = _places(listeners)
-    found = tcp_connections() if ports else ()
-    of_tcp = sum(size > 0 and accepted and port in ports for port, size, _, accepted in found)
-    # The kernel lists no connection of an accept queue.
-    queues = unix_queues(1 << ESTABLISHED) if names else ()
-    return of_tcp + sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
+    total = 0
+    with suppress(OSError):
+        found = tcp_connections() if ports else ()
+        total = sum(size > 0 and accepted and port in ports for port, size, _, accepted in found)
+        # The kernel lists no connection of an accept queue.
+        queues = unix_queues(1 << ESTABLISHED) if names else ()
+        total += sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
+    return total
 
 
 def _places(listeners: Iterable[Listener]) -> tuple[set[int], set[bytes]]:
