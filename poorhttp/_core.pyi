@@ -1,4 +1,4 @@
-"""The reactor, written in Rust; its sources are in `core/`.
+"""Types of the extension module: event loop, requests and logs in Rust, sources in `core/`.
 
 Each process has one `Reactor`, which yields complete requests. A `Request` is also its own
 `start_response` and `write` (PEP 3333). What is `Final` cannot be set, but may change by itself.
