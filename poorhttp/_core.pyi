@@ -115,11 +115,7 @@ class Sink:
         """
     @staticmethod
     def syslog(path: str, *, access: bool = False) -> Sink:
-        """Return a sink that sends messages to syslog; `access`: as facility `local0`.
-
-        Raises:
-            OSError: nobody listens there.
-        """
+        """Return a sink for syslog (`access`: facility `local0`); an OSError if nobody listens."""
     @staticmethod
     def journald(path: str) -> Sink:
         """Return a sink for systemd's journal, in its own protocol; errors as `syslog`."""
@@ -152,11 +148,7 @@ class LogWriter:
     """The error log: text or a JSON object for each message, with time, process and level."""
 
     def __init__(self, sink: Sink, lowest: str, *, json: bool = False) -> None:
-        """Write messages from level `lowest` on; `json`: as objects.
-
-        Raises:
-            ValueError: `lowest` is not one of debug, info, warning, error.
-        """
+        """Write messages from level `lowest` on (`debug` and so on), with `json` as objects."""
 
     def write(
         self,

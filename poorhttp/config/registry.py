@@ -98,8 +98,10 @@ OURS: Mapping[str, Mapping[str, str]] = {
 GROUPS = tuple(OURS)
 
 #: The class of what a plug-in of others adds, by its group; components and transports are classes
-#: derived from it. Its name, because most of these modules are not imported.
+#: derived from it, and a target may be a function. Its name, because most of these modules are not
+#: imported.
 CLASSES = {
+    "targets": "targets.target.Target",
     "transports": "net.transport.Transport",
     "commands": "config.command.Command",
     "components": "supervisor.component.Component",
@@ -107,9 +109,6 @@ CLASSES = {
     "log_sinks": "logs.sink.LogSink",
     "metrics": "supervisor.metric.Metric",
 }
-
-#: The class of a target, which may be a function too.
-TARGET = "targets.target.Target"
 
 #: When components and hooks of ours are used, and transports also without an address: with one of
 #: these options, or for one of these commands. Those of others are used whenever their plug-in is
@@ -300,12 +299,12 @@ class Entry:
             return f"is no class with options, but {found!r}"
         if self.group == "modes" and not callable(getattr(found, "run", None)):
             return f"is no mode, which has a function run: {found!r}"
-        if self.group == "targets" and f"poorhttp.{TARGET}" not in bases and not callable(found):
-            return f"is not a function: {found!r}"
-        if wanted and wanted not in bases:
-            of = "class derived from" if derived else "object of"
-            return f"is no {of} {wanted}, but {found!r}"
-        return ""
+        if not wanted or wanted in bases:
+            return ""
+        if self.group == "targets":
+            return "" if callable(found) else f"is not a function: {found!r}"
+        of = "class derived from" if derived else "object of"
+        return f"is no {of} {wanted}, but {found!r}"
 
 
 @contextmanager

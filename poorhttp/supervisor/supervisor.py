@@ -166,10 +166,9 @@ class Supervisor:
                 changed.append("SIGCHLD")
             if signals.set_wakeup_fd(write) != write:
                 changed.append("the wakeup descriptor")
-            parts = [f"it has replaced handlers of the server: {', '.join(changed)}"] * bool(
-                changed
-            )
-            return "; ".join([*parts, *signals.undo_blocks(), *signals.end_timers()])
+            if changed:
+                changed = [f"it has replaced handlers of the server: {', '.join(changed)}"]
+            return "; ".join([*changed, *signals.undo_blocks(), *signals.end_timers()])
 
         def check_descriptors(method: str) -> None:
             if self.replaced or self._closing:
