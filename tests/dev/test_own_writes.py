@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
@@ -15,7 +16,7 @@ from poorhttp.plugins.dev.reload.own_writes import (
     RECENT_PROGRAM,
     OwnWrites,
 )
-from tests.support.development import ProjectFolder, wait_text
+from tests.support.development import ProjectFolder, answering, wait_text
 
 #: Writes something else each time it is loaded.
 APP = """\
@@ -96,6 +97,34 @@ with open("loads", "a+") as loads, open("server.ini", "w") as file:
         server.wait_line(EXCLUDE)
         save(project, 2, writes)
         wait_text(server, "version 2")
+
+
+def test_a_configuration_that_is_saved_while_the_one_before_is_loaded(
+    project: ProjectFolder,
+) -> None:
+    text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\nenv = SAVED="
+    saved = f"pathlib.Path('server.ini').write_text('{text}' + number)"
+    # The first reload finds the second configuration, and then the third is saved, so long before
+    # the watcher starts that it is none of the same tick of the clock.
+    launcher = (
+        sys.executable,
+        "-c",
+        "import pathlib, sys, time\n"
+        "from poorhttp.cli import main; from poorhttp.worker import service\n"
+        "made = service.Service.__init__\n"
+        "def init(self, settings, *arguments):\n"
+        "    made(self, settings, *arguments)\n"
+        "    number = str(int(settings.env[0][1]) + 1)\n"
+        f"    if number == '3': {saved}; time.sleep(0.1)\n"
+        "service.Service.__init__ = init; sys.argv = sys.argv[5:]; sys.exit(main())",
+    )
+    project.save("app.py", answering("os.environ['SAVED'].encode()", "import os\n"))
+    content = text.replace("\\n", "\n")
+    project.save("server.ini", f"{content}1")
+    with project.develop(launcher=launcher, target="--config=server.ini", bind=()) as server:
+        wait_text(server, "1")
+        project.save("server.ini", f"{content}2")
+        wait_text(server, "3")
 
 
 def test_pauses_grow_until_it_is_quiet() -> None:

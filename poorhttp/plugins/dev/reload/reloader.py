@@ -58,6 +58,8 @@ class Reloader:
         self._say = main.say
         self.uses_fork_server = uses_fork_server
         self.configuration_changed = ""
+        #: When the configuration has begun to be read last: what is saved later is another one.
+        self._read_at = time.time_ns()
         #: Inode, time and size of the files of the configuration when they were read last.
         self._configuration_state: list[tuple[int, int, int]] = []
         self._has_terminal = _has_terminal()
@@ -103,13 +105,17 @@ class Reloader:
         gc.collect()
         gc.freeze()
         is_reload = self._shared is not None
-        self._shared = SharedState(services, self._main.file, self._own_writes)
+        self._shared = SharedState(services, self._main.file, self._own_writes, self._read_at)
         if is_reload:
             # Those that serve are replaced only when these have loaded.
             for which in range(len(services)):
                 self._shared.note_older(which, SERVING)
         self._start_fork_server()
         return self._next_generation("")
+
+    def begin_reload(self) -> None:
+        """Note that the configuration is about to be read."""
+        self._read_at = time.time_ns()
 
     @property
     def generations(self) -> Generations:
