@@ -1,4 +1,4 @@
-"""The reactor, written in Rust; its sources are in `core/`.
+"""Types of the extension module: event loop, requests and logs in Rust, sources in `core/`.
 
 Each process has one `Reactor`, which yields complete requests. A `Request` is also its own
 `start_response` and `write` (PEP 3333). What is `Final` cannot be set, but may change by itself.
@@ -46,9 +46,6 @@ def end_after_parent(number: int, seconds: float) -> None:
     if all threads are in C code, where no handler of Python runs.
     """
 
-def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
-
 def current_request() -> RequestName | None:
     """Return the name of the request that this thread runs.
 
@@ -72,9 +69,6 @@ def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
 
     Bytes that are not printable ASCII are replaced. `requests`: see the option `proc_name`.
     """
-
-def set_thread_name(name: str) -> None:
-    """Set the name of this thread in the operating system, which keeps 15 bytes of it."""
 
 def forget_title() -> None:
     """Remove the requests of the parent from the title of this process, which was just forked."""
@@ -121,11 +115,7 @@ class Sink:
         """
     @staticmethod
     def syslog(path: str, *, access: bool = False) -> Sink:
-        """Return a sink that sends messages to syslog; `access`: as facility `local0`.
-
-        Raises:
-            OSError: nobody listens there.
-        """
+        """Return a sink for syslog (`access`: facility `local0`); an OSError if nobody listens."""
     @staticmethod
     def journald(path: str) -> Sink:
         """Return a sink for systemd's journal, in its own protocol; errors as `syslog`."""
@@ -158,11 +148,7 @@ class LogWriter:
     """The error log: text or a JSON object for each message, with time, process and level."""
 
     def __init__(self, sink: Sink, lowest: str, *, json: bool = False) -> None:
-        """Write messages from level `lowest` on; `json`: as objects.
-
-        Raises:
-            ValueError: `lowest` is not one of debug, info, warning, error.
-        """
+        """Write messages from level `lowest` on (`debug` and so on), with `json` as objects."""
 
     def write(
         self,

@@ -67,10 +67,9 @@ def serve(
 
 
 def serve_settings(settings: Settings, application: WSGIApplication | None) -> None:
-    """Serve what `settings` say until TERM or INT; `application`: if it is loaded already.
+    """Serve what `settings` say until TERM or INT; errors as of `serve`.
 
-    Raises:
-        poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
+    `application`: if it is loaded already.
     """
     for hooks in plugin_hooks.used(settings):
         hooks.complete([settings])

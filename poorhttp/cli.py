@@ -165,11 +165,7 @@ class CommandLine(Arguments):
         return services
 
     def settings(self) -> list[Settings]:
-        """Return the settings of each service.
-
-        Raises:
-            Failure: an option, a variable or the file is wrong.
-        """
+        """Return the settings of each service; a Failure if something in them is wrong."""
         before = dict(os.environ)
         try:
             return self._read()

@@ -5,8 +5,6 @@ The message of a Failure is one sentence for the user: the mistake, its place, a
 
 from __future__ import annotations
 
-import os
-
 
 class Failure(Exception):
     """The server cannot start. The command prints the message and exits with `exit_code`."""
@@ -80,19 +78,6 @@ def how_to_install(extra: str) -> str:
     Not from PyPI, where `poorhttp` is another project, and this one (`poorhttpd`) is missing.
     """
     return f"pip install '.[{extra}]' in the folder of the server's source"
-
-
-def not_built(error: ModuleNotFoundError) -> str:
-    """Return what is to be done if an extension module is missing, for messages.
-
-    A clone is built in steps, and the server never starts a compiler.
-    """
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if os.path.exists(os.path.join(root, "Makefile")):
-        how = f"run `make modules` in {root}"
-    else:
-        how = "install the server again: then all of its modules are built"
-    return f"the extension module {error.name} is not built; {how}"
 
 
 def visible(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Addresses to listen on.
+"""Parses addresses to listen on, such as `127.0.0.1:8080` or `unix:PATH`.
 
 Written as `HOST:PORT`, `:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME`, `fd:N`, `fd:NAME`, and
 with another protocol in front `https://HOST:PORT`, `uwsgi+unix:PATH`, `https+fd:N`.

@@ -240,11 +240,7 @@ def title_words(words: Sequence[str]) -> list[str]:
 
 
 def command(name: str) -> Command:
-    """Return a command by its name.
-
-    Raises:
-        ConfigError: its plug-in cannot be loaded, or is missing.
-    """
+    """Return a command by its name; a ConfigError if its plug-in cannot be loaded."""
     found: Command = registry.entries["commands"][name].load()
     return found
 

@@ -50,13 +50,10 @@ class Section:
 
 
 def open_file(path: str) -> int:
-    """Open a configuration file, without waiting for a pipe or a device.
+    """Open a configuration file as `os.open` does, without waiting for a pipe or a device.
 
     Links are followed: who may write the folder of a configuration file decides what it says
     anyway.
-
-    Raises:
-        OSError: as `os.open`.
     """
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 

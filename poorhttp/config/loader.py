@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
@@ -49,13 +49,13 @@ PREFIX = "POORHTTP_"
 PLATFORM_WORKERS = "WEB_CONCURRENCY"
 
 
-def _trust(file: str) -> str:
+def other_author(file: str) -> str:
+    """Return why somebody else than root may decide what a file says; empty if nobody may.
+
+    The command replaces it: `process`, which looks, is above this room, and a program knows its
+    files.
+    """
     return ""
-
-
-#: Returns why somebody else than root may decide what a file says; empty if nobody may. The command
-#: replaces it: `process`, which looks, is above this room, and a program knows its files.
-other_author: Callable[[str], str] = _trust
 
 
 def load(
@@ -152,11 +152,7 @@ def folder() -> str:
 
 
 def return_to(folder: str) -> None:
-    """Change to the folder in which the server was started.
-
-    Raises:
-        ConfigError: it was removed.
-    """
+    """Change to the folder in which the server was started; a ConfigError if it was removed."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -166,11 +162,7 @@ def return_to(folder: str) -> None:
 
 
 def change_folder(settings: Settings) -> None:
-    """Apply `chdir` to this process.
-
-    Raises:
-        ConfigError: there is no such folder, or it is not accessible.
-    """
+    """Apply `chdir` to this process; a ConfigError if the folder cannot be entered."""
     try:
         os.chdir(settings.chdir)
     except OSError as error:
@@ -180,11 +172,7 @@ def change_folder(settings: Settings) -> None:
 
 
 def extend_path(settings: Settings) -> None:
-    """Apply `pythonpath` to this process, before the target is loaded.
-
-    Raises:
-        ConfigError: there is no such folder.
-    """
+    """Apply `pythonpath` before the target is loaded; a ConfigError if a folder does not exist."""
     for folder in reversed(settings.pythonpath):
         if not os.path.isdir(folder):
             raise ConfigError(

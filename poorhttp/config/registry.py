@@ -98,8 +98,10 @@ OURS: Mapping[str, Mapping[str, str]] = {
 GROUPS = tuple(OURS)
 
 #: The class of what a plug-in of others adds, by its group; components and transports are classes
-#: derived from it. Its name, because most of these modules are not imported.
+#: derived from it, and a target may be a function. Its name, because most of these modules are not
+#: imported.
 CLASSES = {
+    "targets": "targets.target.Target",
     "transports": "net.transport.Transport",
     "commands": "config.command.Command",
     "components": "supervisor.component.Component",
@@ -107,9 +109,6 @@ CLASSES = {
     "log_sinks": "logs.sink.LogSink",
     "metrics": "supervisor.metric.Metric",
 }
-
-#: The class of a target, which may be a function too.
-TARGET = "targets.target.Target"
 
 #: When components and hooks of ours are used, and transports also without an address: with one of
 #: these options, or for one of these commands. Those of others are used whenever their plug-in is
@@ -300,12 +299,12 @@ class Entry:
             return f"is no class with options, but {found!r}"
         if self.group == "modes" and not callable(getattr(found, "run", None)):
             return f"is no mode, which has a function run: {found!r}"
-        if self.group == "targets" and f"poorhttp.{TARGET}" not in bases and not callable(found):
-            return f"is not a function: {found!r}"
-        if wanted and wanted not in bases:
-            of = "class derived from" if derived else "object of"
-            return f"is no {of} {wanted}, but {found!r}"
-        return ""
+        if not wanted or wanted in bases:
+            return ""
+        if self.group == "targets":
+            return "" if callable(found) else f"is not a function: {found!r}"
+        of = "class derived from" if derived else "object of"
+        return f"is no {of} {wanted}, but {found!r}"
 
 
 @contextmanager
@@ -406,11 +405,7 @@ class Registry:
         return self.known(group, name)
 
     def _add_one(self, is_wanted: Callable[[Plugin], bool], name: str) -> bool:
-        """Add the plug-in of others that has a name, but not for root.
-
-        Raises:
-            ConfigError: there are several, or it cannot be used.
-        """
+        """Add the plug-in of others with a name, but not for root, if only one has it."""
         having = [] if STARTED_BY_ROOT else [*filter(is_wanted, self.installed())]
         if len(having) > 1:
             raise ConfigError(
@@ -552,11 +547,7 @@ class Registry:
                 self.add(plugin)
 
     def add_for_option(self, name: str) -> bool:
-        """Add the plug-in of others that declares an option, but not for root; False: none does.
-
-        Raises:
-            ConfigError: that plug-in cannot be used.
-        """
+        """Add the plug-in of others that declares an option, if one does; errors as of `find`."""
         return self._add_one(lambda plugin: not plugin.used and plugin.declares(name), name)
 
 
@@ -566,6 +557,34 @@ def _may_be_plugin(distribution: Distribution) -> bool:
         return "poorhttp." in (distribution.read_text("entry_points.txt") or "")
     except UnicodeDecodeError:
         return True
+
+
+@contextmanager
+def calling_plugin(
+    what: str,
+    failure: type[Failure],
+    place: str = "",
+    *,
+    expected: type[Exception] = Failure,
+    is_watched: bool = True,
+) -> Iterator[None]:
+    """Surround a call of a plug-in's code, which may raise anything, and of others may not return.
+
+    Exceptions become a `failure` that names `what` was called, with `place` before that; but not
+    a Failure, nor those that are `expected`. Not `is_watched`: the plug-in is ours.
+    """
+    try:
+        with registry.calling(what) if is_watched else nullcontext():
+            yield
+    except (Failure, Stopped, expected):
+        raise
+    except BaseException as error:
+        # Also `SystemExit`, and what interrupts a method that does not return. Before there is a
+        # main process, the user may have pressed Ctrl-C.
+        if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+            raise
+        where = f"{place}: " if place else ""
+        raise failure(f"{where}{what}: {type(error).__name__}: {error}") from error
 
 
 class _OfOthers:
@@ -581,19 +600,8 @@ class _OfOthers:
             return found
 
         def call(*arguments: object) -> object:
-            try:
-                with registry.calling(f"{self._entry}: {name}"):
-                    return found(*arguments)
-            except (Failure, Stopped):
-                raise
-            except BaseException as error:
-                # Also `SystemExit`, and what interrupts a method that does not return. Before there
-                # is a main process, the user may have pressed Ctrl-C.
-                if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
-                    raise
-                raise ApplicationError(
-                    f"{self._entry}: {name}: {type(error).__name__}: {error}"
-                ) from error
+            with calling_plugin(f"{self._entry}: {name}", ApplicationError):
+                return found(*arguments)
 
         return call
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from poorhttp.config import address, cpus
 from poorhttp.config.options.content import Mounts, RequestBodies, StaticFiles
@@ -19,9 +19,9 @@ from poorhttp.config.options.logs import Logs
 from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
-from poorhttp.config.registry import LeftOut, registry
+from poorhttp.config.registry import LeftOut, calling_plugin, registry
 from poorhttp.config.suggestions import nearest, plain
-from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.errors import ConfigError, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +103,13 @@ class Settings(
         """Set an option from pairs of place and text, as of `Option.read`; else raise `error`."""
         option = OPTIONS[name]
         try:
-            self.__dict__[name] = (
-                _read_of_others(option, texts) if option.plugin else option.read(texts)
-            )
+            if option.plugin:
+                place = texts[0][0] if texts else name
+                what = f"{option.plugin}: option {name}"
+                with calling_plugin(what, ConfigError, place, expected=ValueError):
+                    self.__dict__[name] = option.read(texts)
+            else:
+                self.__dict__[name] = option.read(texts)
         except ValueError as wrong:
             raise error(str(wrong)) from None
         self._given[name] = texts
@@ -221,10 +225,9 @@ def option_suggestion(word: str, spellings: Mapping[str, str] | None = None) -> 
 
 
 def add_options(declared: type, plugin: str = "") -> None:
-    """Add the options that a class declares; `plugin` of others, as messages name it.
+    """Add the options of a class, of a `plugin` of others by its name in messages.
 
-    Raises:
-        ConfigError: one has the name of another one.
+    A ConfigError: one has the name of another one.
     """
     added = {name: each for name, each in vars(declared).items() if isinstance(each, Option)}
     for name, option in added.items():
@@ -232,27 +235,6 @@ def add_options(declared: type, plugin: str = "") -> None:
             raise ConfigError(f"{declared.__module__} declares {name}, which is an option already")
         option.plugin = plugin
     OPTIONS.update(added)
-
-
-def _read_of_others(option: Option[object], texts: Sequence[tuple[str, str]]) -> object:
-    """Return the value of an option of others, whose parser may raise anything, or not return.
-
-    Raises:
-        ConfigError: it has raised something else than a ValueError.
-    """
-    try:
-        with registry.calling(f"{option.plugin}: option {option.name}"):
-            return option.read(texts)
-    except (ValueError, Failure, Stopped):
-        raise
-    except BaseException as error:
-        # Before there is a main process, the user may have pressed Ctrl-C.
-        if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
-            raise
-        where = texts[0][0] if texts else option.name
-        raise ConfigError(
-            f"{where}: {option.plugin}: option {option.name}: {type(error).__name__}: {error}"
-        ) from error
 
 
 for each in Settings.__bases__:

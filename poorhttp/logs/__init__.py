@@ -191,11 +191,7 @@ def begin_main(lost: WorkerStatus) -> None:
 
 
 def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:
-    """Create the file of the access log, so that workers of another user can open it.
-
-    Raises:
-        ConfigError: it cannot be created.
-    """
+    """Create the access log, for workers of another user; a ConfigError if that fails."""
     if destination.is_file(settings, "access_log"):
         os.close(destination.open_file(settings, "access_log", os.getcwd(), owner))
 

@@ -88,11 +88,7 @@ def open_file(
 
 
 def file_lines(settings: Settings, option: str, folder: str) -> Sink:
-    """Return a sink that appends lines to the file of a log.
-
-    Raises:
-        ConfigError: it cannot be opened.
-    """
+    """Return a sink that appends lines to the file of a log; errors as of `open_file`."""
     fd = open_file(settings, option, folder)
     try:
         return Sink.lines(fd)

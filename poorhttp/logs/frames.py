@@ -1,4 +1,4 @@
-"""Tells the frames of the server and of the import system from those of the application."""
+"""Leaves the frames of the server and of the import system out of tracebacks of applications."""
 
 from __future__ import annotations
 

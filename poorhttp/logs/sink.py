@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 
 from poorhttp._core import Sink
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import calling_plugin, registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from typing import Protocol
 
     from poorhttp.config.registry import Entry
@@ -108,15 +107,11 @@ def sink_of(settings: Settings, option: str) -> LogSink | None:
 
 
 def open_sink(settings: Settings, option: str) -> Sink | None:
-    """Open the sink that the option names; `None` if it names another destination.
-
-    Raises:
-        ConfigError: it cannot be opened.
-    """
-    sink = sink_of(settings, option)
-    if sink is None:
+    """Open the sink that the option names, if it does; a ConfigError if that fails."""
+    sink, entry = sink_of(settings, option), _named(settings, option)
+    if sink is None or entry is None:
         return None
-    with _calling(_named(settings, option), "open", settings.origin(option)):
+    with _calling(entry, "open", settings.origin(option)):
         fd = sink.open(settings, option)
         try:
             return Sink.lines(fd)
@@ -154,14 +149,6 @@ def _with_option(settings: Settings) -> Entry | None:
     return None
 
 
-@contextmanager
-def _calling(entry: Entry | None, method: str, place: str) -> Iterator[None]:
-    """Surround the call of a method: an exception names the plug-in."""
-    is_of_others = entry is not None and entry.plugin
-    try:
-        with registry.calling(f"{entry}: {method}") if is_of_others else nullcontext():
-            yield
-    except (Failure, Stopped, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        raise ConfigError(f"{place}: {entry}: {method}: {type(error).__name__}: {error}") from error
+def _calling(entry: Entry, method: str, place: str) -> AbstractContextManager[None]:
+    what = f"{entry}: {method}"
+    return calling_plugin(what, ConfigError, place, is_watched=bool(entry.plugin))

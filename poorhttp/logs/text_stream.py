@@ -23,11 +23,23 @@ UNFINISHED: dict[int, str] = {}
 LONGEST = 1 << 16
 
 
-class LineStream(io.TextIOBase):
+class KeptOpen(io.IOBase):
+    """A stream that no application closes: all requests of a process share it."""
+
+    def close(self) -> None:
+        """Only flush."""
+        self.flush()
+
+    def detach(self) -> NoReturn:
+        """Refuse."""
+        raise io.UnsupportedOperation("wsgi.errors belongs to the server")
+
+
+class LineStream(KeptOpen, io.TextIOBase):
     """A text stream that passes complete lines on; those of one `write` stay together.
 
     Each thread, or greenlet, has its own incomplete line, which `flush` ends, and the server at the
-    end of a request. All requests of a process share the stream, so no application can close it.
+    end of a request.
     """
 
     encoding = "utf-8"
@@ -92,25 +104,9 @@ class LineStream(io.TextIOBase):
             self._write_lines(UNFINISHED.popitem()[1])
         note_unfinished_line(False)
 
-    def close(self) -> None:
-        """Only flush."""
-        self.flush()
 
-    def detach(self) -> NoReturn:
-        """Refuse."""
-        raise io.UnsupportedOperation("wsgi.errors belongs to the server")
-
-
-class LogBuffer(io.BufferedWriter):
+class LogBuffer(KeptOpen, io.BufferedWriter):
     """A binary stream that writes to the error log, and does not close it."""
-
-    def close(self) -> None:
-        """Only flush."""
-        self.flush()
-
-    def detach(self) -> NoReturn:
-        """Refuse."""
-        raise io.UnsupportedOperation("wsgi.errors belongs to the server")
 
 
 class LogFile(io.FileIO):

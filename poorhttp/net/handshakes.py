@@ -88,7 +88,7 @@ def _handshakes_pending(ports: set[int]) -> bool:
 
     global _error_logged  # noqa: PLW0603
     try:
-        return any(port in ports for port, *_ in tcp_sockets(1 << SYN_RECV))
+        return any(port in ports for port, _ in tcp_sockets(1 << SYN_RECV))
     except OSError as error:
         if not _error_logged:
             _error_logged = True

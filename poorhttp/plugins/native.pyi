@@ -1,10 +1,13 @@
-# Types of the functions and classes of `_core` that only plug-ins of the server use.
+# Types of what only plug-ins of the server use of the extension module `_core`.
 from collections.abc import Sequence
 from typing import Any, Literal, final
 
 from _typeshed import ReadableBuffer
 
 from poorhttp._core import WorkerStatus
+
+def not_built(error: ModuleNotFoundError) -> str:
+    """Return what is to be done if an extension module is missing, for messages."""
 
 def share_log_level(memory: memoryview) -> None:
     """Keep the level of `set_log_level` in the first byte of `memory`, which processes share."""
@@ -49,6 +52,12 @@ class Inotify:
         writing, or its attributes changed; compare its time and size. `changed`: it was created,
         removed or replaced; a watched folder was replaced or removed.
         """
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+
+def set_thread_name(name: str) -> None:
+    """Set the name of this thread in the operating system, which keeps 15 bytes of it."""
 
 def use_kernel_tls() -> list[str]:
     """Have the kernel encrypt what this process and its children send, where it can.

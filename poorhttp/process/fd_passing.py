@@ -8,11 +8,7 @@ from poorhttp.process.c_socket import socket
 
 
 def send(channel: socket.socket, data: bytes, fd: int) -> None:
-    """Send a message with a descriptor.
-
-    Raises:
-        OSError: the other end is closed, or its buffer is full.
-    """
+    """Send a message with a descriptor; an OSError if the other end is closed, or full."""
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
     channel.sendmsg([data], [rights])
 

@@ -10,20 +10,11 @@ import errno
 import os
 import posix
 import select
-import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from poorhttp._core import (
-    begin_python_fork,
-    end_after_parent,
-    end_python_fork,
-    end_with_parent,
-    forget_title,
-    fork_for_server,
-    watch_forks,
-)
+from poorhttp import _core
 from poorhttp.errors import visible
 from poorhttp.process import signals
 from poorhttp.process.control_channel import close_all
@@ -32,7 +23,7 @@ from poorhttp.process.unpatched import get_ident, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
 #: Sent by the kernel to a process of the server when the main process ends, if it cannot send one
 #: that the C library keeps for itself (`core/python/src/ffi.rs`).
@@ -155,7 +146,7 @@ def fork_orphan() -> bool:
         if child == 0:
             pid = -1
             try:
-                pid = fork_for_server()
+                pid = _core.fork_for_server()
                 if pid == 0:
                     return True
             finally:
@@ -181,7 +172,7 @@ def _fork() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     pid = -1
     try:
-        pid = fork_for_server()
+        pid = _core.fork_for_server()
         if pid == 0:
             try:
                 signals.forget_wakeup_fds()
@@ -198,33 +189,6 @@ def _fork() -> int:
         if pid != 0:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     return pid
-
-
-def other_threads() -> dict[int, str]:
-    """Return the names of all threads but the main one, by their IDs.
-
-    Threads that Python has not started have the name that the operating system knows.
-
-    Raises:
-        OSError: `/proc` cannot be read.
-    """
-    module: Any = sys.modules.get("threading")
-    known = {each.native_id: each.name for each in module.enumerate()} if module else {}
-    names = {}
-    for tid in map(int, os.listdir("/proc/self/task")):
-        if tid != os.getpid():
-            # It may have ended meanwhile.
-            with (
-                suppress(FileNotFoundError, ProcessLookupError),
-                open(f"/proc/self/task/{tid}/comm", "rb") as file,
-            ):
-                names[tid] = known.get(tid) or os.fsdecode(file.read().strip())
-    return names
-
-
-def is_own(thread: str) -> bool:
-    """Whether a thread of this name belongs to the server."""
-    return thread.startswith("poorhttp-")
 
 
 def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
@@ -245,9 +209,9 @@ def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
         except ProcessLookupError:
             os._exit(0)
     if timeout is None:
-        end_with_parent()
+        _core.end_with_parent()
     else:
-        end_after_parent(ORPHAN_SIGNAL, timeout)
+        _core.end_after_parent(ORPHAN_SIGNAL, timeout)
     if os.getppid() != parent:
         os._exit(0)
 
@@ -257,19 +221,19 @@ _masks: dict[int, set[int]] = {}
 
 
 def _before_python_fork() -> None:
-    if begin_python_fork():
+    if _core.begin_python_fork():
         # One that came before the child has its signals restored would be lost: `Pool.terminate`.
         _masks[get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, signals.installed())
 
 
 def _after_python_fork_in_parent() -> None:
-    if end_python_fork() and (mask := _masks.pop(get_ident(), None)) is not None:
+    if _core.end_python_fork() and (mask := _masks.pop(get_ident(), None)) is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _after_python_fork_in_child() -> None:
-    forget_title()
-    if end_python_fork():
+    _core.forget_title()
+    if _core.end_python_fork():
         try:
             signals.restore()
         finally:
@@ -277,7 +241,7 @@ def _after_python_fork_in_child() -> None:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-watch_forks()
+_core.watch_forks()
 os.register_at_fork(
     before=_before_python_fork,
     after_in_parent=_after_python_fork_in_parent,

@@ -1,4 +1,4 @@
-"""Keeps modules of the server that are imported late in memory, in case pip replaces their files.
+"""Keeps in memory the modules that are imported later, in case pip replaces their files.
 
 Most modules are imported where they are first needed, to keep processes small: for a timeout, an
 exception, a question of `poorhttp ctl`. By then a new version of the package may have replaced the

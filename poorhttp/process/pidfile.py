@@ -58,11 +58,7 @@ class PidFile:
                 raise OSError(code, os.strerror(code))
 
     def write(self) -> None:
-        """Write the process ID; a stale file is replaced.
-
-        Raises:
-            ConfigError: another server holds the file, or it cannot be written.
-        """
+        """Write the process ID, also over that of a server that has ended; errors as of `check`."""
         for _ in range(TRIES):
             with self._existing() as fd:
                 if fd is not None:
@@ -72,11 +68,7 @@ class PidFile:
         raise ConfigError(f"{self.place}: {self.path}: other processes keep changing it")
 
     def replace(self) -> None:
-        """Write the process ID over that of the main process from which this one takes over.
-
-        Raises:
-            ConfigError: the file cannot be written.
-        """
+        """Write the process ID over that of the previous main process; errors as of `check`."""
         with self._existing() as fd:
             if fd is not None:
                 self._read(fd)

@@ -24,11 +24,7 @@ _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def safe_open(path: str, flags: int, mode: int = 0o666, *, folders: list[int] | None = None) -> int:
-    """Open a file as `os.open` does, with `O_CLOEXEC`.
-
-    Raises:
-        OSError: as `os.open`, or with a sentence about a link that is not followed.
-    """
+    """Open a file as `os.open`, with `O_CLOEXEC`; an OSError names a link that is not followed."""
     flags |= os.O_CLOEXEC
     if os.geteuid() != 0:
         return os.open(path, flags, mode)
@@ -78,22 +74,13 @@ def open_found(path: str) -> int:
     Raises:
         OSError: as `open_regular`, or with a sentence that says whose file it is.
     """
-    folders: list[int] = []
-    fd = -1
-    try:
-        fd = open_regular(path, folders)
-        if why := _author(path, os.fstat(fd), folders):
-            raise PermissionError(
-                errno.EPERM,
-                f"it was only found in this folder, and {why}: write -c {path} if you trust it",
-            )
-    except BaseException:
-        if fd >= 0:
-            os.close(fd)
-        raise
-    finally:
-        for each in folders:
-            os.close(each)
+    fd, why = _open_and_judge(path)
+    if why:
+        os.close(fd)
+        raise PermissionError(
+            errno.EPERM,
+            f"it was only found in this folder, and {why}: write -c {path} if you trust it",
+        )
     return fd
 
 
@@ -102,15 +89,20 @@ def other_author(path: str) -> str:
 
     The rule is that of `open_found`; what cannot be opened so is somebody else's.
     """
+    try:
+        fd, why = _open_and_judge(path)
+    except OSError as error:
+        return str(error.strerror)
+    os.close(fd)
+    return why
+
+
+def _open_and_judge(path: str) -> tuple[int, str]:
+    """Open a regular file; return its descriptor, and why somebody else may decide what it says."""
     folders: list[int] = []
     try:
         fd = open_regular(path, folders)
-        try:
-            return _author(path, os.fstat(fd), folders)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        return str(error.strerror)
+        return fd, _author(path, os.fstat(fd), folders)
     finally:
         for each in folders:
             os.close(each)
@@ -180,11 +172,7 @@ def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 
 
 
 def make_folders(path: str, mode: int = 0o777) -> None:
-    """Make a folder and those above it that do not exist, without following links of others.
-
-    Raises:
-        OSError: as `os.mkdir`, or with a sentence about a link that is not followed.
-    """
+    """Make a folder and those above it, not through links of others; an OSError if that fails."""
     path = os.path.abspath(path)
     if not os.path.lexists(path):
         make_folders(os.path.dirname(path), mode)

@@ -22,18 +22,8 @@ else:
     # (docs/internals/design/dependencies.md).
     import _signal as signal
 
-__all__ = [
-    "MAIN_PROCESS_SIGNALS",
-    "SIGNALS",
-    "STOP_SIGNALS",
-    "Disposition",
-    "is_child",
-    "is_running",
-    "name",
-    "send",
-    "send_if_handled",
-    "signal",
-]
+# For mypy: it is imported here for all modules.
+__all__ = ["signal"]
 
 #: The signals that stop a process.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)

@@ -54,11 +54,7 @@ class NativeThread:
         self._running = allocate_lock()
 
     def start(self) -> None:
-        """Start it.
-
-        Raises:
-            RuntimeError: the system allows no more threads.
-        """
+        """Start it; a RuntimeError if the system allows no more threads."""
         self._running.acquire()
         try:
             start_new_thread(self._run, ())

@@ -1,4 +1,4 @@
-"""Functions that wait and start threads, as they are before an application replaces them.
+"""Original functions of `_thread`, `select` and `time`, which gevent or eventlet may replace.
 
 `gevent.monkey.patch_all()`, `eventlet.monkey_patch()` and their like replace them by functions that
 wait for a hub of greenlets. The server's own threads have none. A module that was imported before

@@ -256,8 +256,7 @@ class Components:
     def prepare(self, services: Sequence[Settings]) -> None:
         """Have all prepare for new settings, also those that are used from now on.
 
-        Raises:
-            Failure: a plug-in cannot be loaded, or the settings cannot be used.
+        Errors as of `open`.
         """
         self._prepares = True
         known = [member.entry for member in self._members]
@@ -455,13 +454,13 @@ class Components:
                 if call is not None and self.runs:
                     self.check_descriptors(call.method)
         except BaseException as error:
-            self.current = before
             if isinstance(error, Stopped) and (call is None or not self.runs):
                 raise
-            if isinstance(error, Failure) and (fails or method in ("open", "__init__")):
+            needed = fails or method in ("open", "__init__")
+            if needed and (call is None or isinstance(error, Failure)):
                 raise
             if call is None:
-                if fails or method in ("open", "__init__") or not isinstance(error, Exception):
+                if not isinstance(error, Exception):
                     raise
                 tasks.log_failure(f"{member.entry}: {method}", error)
                 return default
@@ -509,22 +508,20 @@ class Components:
         member.failures += 1
         member.failed_at = time.monotonic()
         if isinstance(error, Interrupted):
-            member.is_off = True
-            why = f"{method} was interrupted, because {error}"
-            member.entry.failure = f"is switched off until the next start of the server: {why}"
-            logs.write("error", f"{member.entry} {member.entry.failure}")
+            self._switch_off(member, f"{method} was interrupted, because {error}", stops=False)
             return
         logs.exception(f"{member.entry}: {method} failed; the main process goes on", error)
         if member.failures >= MOST_FAILURES:
             self._switch_off(member, f"it has failed {member.failures} times")
 
-    def _switch_off(self, member: Member, why: str) -> None:
+    def _switch_off(self, member: Member, why: str, *, stops: bool = True) -> None:
+        """Call no method of a component any more, but `stop` if it `stops`: that may hang, too."""
         if member.is_off:
             return
         member.failures = 0
         member.entry.failure = f"is switched off until the next start of the server: {why}"
         logs.write("error", f"{member.entry} {member.entry.failure}")
-        if hasattr(member.component, "stop"):
+        if stops and hasattr(member.component, "stop"):
             # It may have processes and sockets.
             self._call(member, "stop", None)
         member.is_off = True

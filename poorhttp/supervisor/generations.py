@@ -111,7 +111,7 @@ class Generations:
     def due(self) -> float:
         if self.hooks is None:
             return float("inf")
-        return 0.0 if self._has_no_workers and not self.hooks.is_ending else self.hooks.due()
+        return 0.0 if self._has_no_workers and not self.hooks.ends_at else self.hooks.due()
 
     def alive(self, service: str) -> list[WorkerStatus]:
         """Return the statuses of the workers of a service."""
@@ -130,11 +130,7 @@ class Generations:
             totals.inherit(each for each in memory if each[1] == service)
 
     def begin_reload(self, services: Sequence[Settings]) -> None:
-        """Start pools for a new configuration beside those that serve.
-
-        Raises:
-            Failure: a service cannot be served; nothing has changed.
-        """
+        """Start pools for new settings beside those that serve; a Failure changes nothing."""
         self.starting = self._pools(services, self.listeners)
         for pool in self.starting:
             pool.service.serving = True

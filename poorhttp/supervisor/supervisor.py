@@ -166,10 +166,9 @@ class Supervisor:
                 changed.append("SIGCHLD")
             if signals.set_wakeup_fd(write) != write:
                 changed.append("the wakeup descriptor")
-            parts = [f"it has replaced handlers of the server: {', '.join(changed)}"] * bool(
-                changed
-            )
-            return "; ".join([*parts, *signals.undo_blocks(), *signals.end_timers()])
+            if changed:
+                changed = [f"it has replaced handlers of the server: {', '.join(changed)}"]
+            return "; ".join([*changed, *signals.undo_blocks(), *signals.end_timers()])
 
         def check_descriptors(method: str) -> None:
             if self.replaced or self._closing:
@@ -382,11 +381,12 @@ class Supervisor:
 
         self._inherited = fork.other_children()
         self._install(signal.SIGCHLD, self._on_child_signal)
+        why = "the server stops without the main thread, which does not return"
         hangs = Hangs(
             self.components,
             self._is_stopping,
             lambda: not self._loops,
-            self._stop_without_main_thread,
+            lambda number: self._stop_at_once(number, why),
         )
         hangs.wakeups = self._wakeups
         return hangs
@@ -436,11 +436,6 @@ class Supervisor:
     def _is_stopping(self) -> bool:
         asked = any(number in STOP_SIGNALS for number in self.pending_signals)
         return asked or self._closing or bool(self.stop_signal)
-
-    def _stop_without_main_thread(self, number: int) -> None:
-        """Stop the workers and end this process: the main thread is in a method of a plug-in."""
-        why = "the server stops without the main thread, which does not return"
-        self._stop_at_once(number, why)
 
     def _stop_at_once(self, number: int, why: str) -> None:
         """Stop the workers and end this process, without the loop."""

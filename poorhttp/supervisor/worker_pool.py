@@ -127,16 +127,6 @@ class WorkerPool:
         if self.spawner.process is not None:
             yield self.spawner.process
 
-    def is_responsive(self, since: float) -> bool:
-        """Whether at least one worker has answered a ping since then, or is busy."""
-        if is_raw_tcp(self.settings.target):
-            # All its threads may be in handlers for a long time.
-            return any(worker.serves for worker in self._present)
-        return any(
-            worker.serves and (worker.last_answer >= since or self.is_full(worker))
-            for worker in self._present
-        )
-
     def is_full(self, worker: WorkerHandle) -> bool:
         """Whether all threads of a worker have requests: it cannot answer a ping, and is not hung.
 

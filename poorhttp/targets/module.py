@@ -32,11 +32,7 @@ class ScriptLoader(SourceFileLoader):
 
 
 def import_by_name(name: str) -> ModuleType:
-    """Import `package.module`, with the current directory first on Python's path.
-
-    Raises:
-        ApplicationError: there is no such module, or it failed.
-    """
+    """Import `package.module`, the current directory first; an ApplicationError if that fails."""
     try:
         folder = os.getcwd()
     except OSError:
@@ -128,7 +124,9 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
     except Stopped:
         raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and _is_default_sigint():
+        # Ctrl-C; in a worker it raises `Stopped`.
+        is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if isinstance(error, KeyboardInterrupt) and is_default:
             raise
         # The module itself is missing, rather than one that it imports.
         if isinstance(error, ModuleNotFoundError) and f"{what}.".startswith(f"{error.name or ''}."):
@@ -137,11 +135,6 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
             raise
         name_file(error)
         raise ApplicationError(f"{what} cannot be imported: {describe(error)}") from error
-
-
-def _is_default_sigint() -> bool:
-    """Tell whether Ctrl-C raises KeyboardInterrupt; in a worker it raises `Stopped`."""
-    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _execute(name: str, path: str) -> ModuleType:

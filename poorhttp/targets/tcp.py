@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def load(target: str) -> Any:
-    """Load the handler that a target names.
-
-    Raises:
-        ApplicationError: with a message that names the mistake, its place, and a correction.
-    """
+    """Load the handler that a target names; an ApplicationError says what is wrong."""
     place, colon, name = target.rpartition(":")
     if not (place and colon and name):
         place = place or target or "package.module"

@@ -38,11 +38,7 @@ FACTORIES = ("create_app", "make_app", "create_application", "make_application",
 
 
 def load(target: str) -> WSGIApplication:
-    """Load the application that a target names.
-
-    Raises:
-        ApplicationError: with a message that names the mistake, its place, and a correction.
-    """
+    """Load the application that a target names; an ApplicationError says what is wrong."""
     application: WSGIApplication
     application, name = load_callable(target)
     refuse_asgi(application, name)
@@ -51,11 +47,7 @@ def load(target: str) -> WSGIApplication:
 
 
 def load_callable(target: str) -> tuple[Any, str]:
-    """Return the callable that a target names, and its full name.
-
-    Raises:
-        ApplicationError: as `load`.
-    """
+    """Return the callable that a target names, and its full name; errors as of `load`."""
     place, colon, expression = split(target)
     if not place:
         raise ApplicationError(f"{target} names no module: say package.module:callable")

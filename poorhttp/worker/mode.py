@@ -41,11 +41,7 @@ def load(settings: Settings) -> Mode:
 
 
 def prepare(mode: Mode, settings: Settings) -> None:
-    """Prepare this process for a mode, before the application is imported.
-
-    Raises:
-        ConfigError: a module that the mode needs is not installed.
-    """
+    """Prepare this process for a mode, before the application is imported; errors as of `load`."""
     try:
         if hasattr(mode, "prepare"):
             mode.prepare()

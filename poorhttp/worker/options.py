@@ -1,4 +1,4 @@
-"""The options of a reactor: `WorkerOptions`, made from settings and from what a worker is given.
+"""The class `WorkerOptions`: all options with which a worker makes its reactor (in Rust).
 
 Rust has the same fields (`core/reactor/src/options.rs`, `core/files/src/options.rs` and
 `core/python/src/options.rs`), and refuses an object with others, or with values of other types.

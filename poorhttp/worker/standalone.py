@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def check(services: Sequence[Settings]) -> None:
-    """Check that no option needs a main process.
-
-    Raises:
-        poorhttp.errors.ConfigError: one does.
-    """
+    """Raise a ConfigError if an option needs a main process."""
     settings = services[0]
     sink = sink_of(settings, "access_log")
     conflicts = [

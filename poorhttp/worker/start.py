@@ -36,10 +36,7 @@ def fork_child(
 ) -> tuple[int, ControlChannel]:
     """Fork a child for `run_child`; return its process ID, and the main process's end of a channel.
 
-    `run` gets the descriptor of the other end.
-
-    Raises:
-        OSError: it cannot be forked.
+    `run` gets the descriptor of the other end. An OSError: the child cannot be forked.
     """
     channel = ControlChannel()
     parent, fd = os.getpid(), channel.child_fd
@@ -104,11 +101,7 @@ def reported(channel: int) -> Iterator[None]:
 
 
 def write(context: WorkerContext, message: bytes) -> None:
-    """Send a message to the main process.
-
-    Raises:
-        Stopped: the main process does not want this worker any more.
-    """
+    """Send a message to the main process; `Stopped` if it does not want this worker any more."""
     try:
         os.write(context.channel, message)
     except BrokenPipeError:
@@ -116,11 +109,7 @@ def write(context: WorkerContext, message: bytes) -> None:
 
 
 def call_start_hooks(settings: Settings, index: int) -> None:
-    """Call the functions of `after_fork` and `worker_start` in the worker of this number, from 0.
-
-    Raises:
-        ApplicationError: one of them cannot be found, or has failed.
-    """
+    """Call `after_fork` and `worker_start` in the worker `index`; errors as of `functions.call`."""
     if settings.after_fork or settings.hook_worker_start:
         # Needed only here.
         from poorhttp.worker.hooks import functions

@@ -20,11 +20,7 @@ def folder(settings: Settings) -> str:
 
 
 def check(settings: Settings) -> None:
-    """Check that this process can create files in the folder.
-
-    Raises:
-        ConfigError: it cannot, and the error is not temporary.
-    """
+    """Raise a ConfigError if no file can be created in the folder, for a reason that lasts."""
     path = folder(settings)
     flags = os.O_RDWR | os.O_CLOEXEC
     try:

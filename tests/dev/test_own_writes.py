@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
@@ -15,7 +16,7 @@ from poorhttp.plugins.dev.reload.own_writes import (
     RECENT_PROGRAM,
     OwnWrites,
 )
-from tests.support.development import ProjectFolder, wait_text
+from tests.support.development import ProjectFolder, answering, wait_text
 
 #: Writes something else each time it is loaded.
 APP = """\
@@ -76,6 +77,54 @@ def test_a_configuration_that_is_written_again_and_again(project: ProjectFolder)
         assert server.wait_line(EXCLUDE)[2] == "server.ini"
         save(project, 2, writes)
         wait_text(server, "version 2")
+
+
+def test_a_version_that_has_written_half_of_the_configuration_is_not_ended(
+    project: ProjectFolder,
+) -> None:
+    text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\n"
+    # The second version that is loaded is slower than the watcher expects of a save.
+    writes = f"""
+with open("loads", "a+") as loads, open("server.ini", "w") as file:
+    loads.write("x")
+    if loads.tell() == 2:
+        time.sleep(0.2)
+    file.write("{text}# %s" % time.time())
+"""
+    (project.folder / "server.ini").write_text(text.replace("\\n", "\n"))
+    save(project, 1, writes)
+    with project.develop(target="--config=server.ini", bind=()) as server:
+        server.wait_line(EXCLUDE)
+        save(project, 2, writes)
+        wait_text(server, "version 2")
+
+
+def test_a_configuration_that_is_saved_while_the_one_before_is_loaded(
+    project: ProjectFolder,
+) -> None:
+    text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\nenv = SAVED="
+    saved = f"pathlib.Path('server.ini').write_text('{text}' + number)"
+    # The first reload finds the second configuration, and then the third is saved, so long before
+    # the watcher starts that it is none of the same tick of the clock.
+    launcher = (
+        sys.executable,
+        "-c",
+        "import pathlib, sys, time\n"
+        "from poorhttp.cli import main; from poorhttp.worker import service\n"
+        "made = service.Service.__init__\n"
+        "def init(self, settings, *arguments):\n"
+        "    made(self, settings, *arguments)\n"
+        "    number = str(int(settings.env[0][1]) + 1)\n"
+        f"    if number == '3': {saved}; time.sleep(0.1)\n"
+        "service.Service.__init__ = init; sys.argv = sys.argv[5:]; sys.exit(main())",
+    )
+    project.save("app.py", answering("os.environ['SAVED'].encode()", "import os\n"))
+    content = text.replace("\\n", "\n")
+    project.save("server.ini", f"{content}1")
+    with project.develop(launcher=launcher, target="--config=server.ini", bind=()) as server:
+        wait_text(server, "1")
+        project.save("server.ini", f"{content}2")
+        wait_text(server, "3")
 
 
 def test_pauses_grow_until_it_is_quiet() -> None:

@@ -1,4 +1,4 @@
-//! Encoders of content codings, as compression uses them.
+//! Interface of encoders of content codings (gzip, Brotli, zstd), which another extension module implements.
 
 use std::ffi::c_void;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Records that the kernel may make, and the keys that it needs for them.
+//! Kernel TLS: the versions and ciphers that a kernel may encrypt, and the keys that it is given.
 
 use std::fmt;
 

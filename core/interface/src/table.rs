@@ -1,4 +1,4 @@
-//! What all tables of C functions have in common.
+//! The header of a table of C functions, by which one extension module calls another.
 //!
 //! - Memory never changes its owner, because each extension module may have an allocator of its own: bytes go into buffers of the
 //!   caller, or to a [`Sink`] while the call lasts.

@@ -1,4 +1,4 @@
-//! TLS sessions and certificates, as the reactor uses them.
+//! Interface of TLS sessions and certificates, which another extension module implements.
 
 use std::borrow::Cow;
 use std::ffi::c_void;

@@ -1,5 +1,6 @@
-//! TLS sessions as C functions for the reactor, which is in another extension module, and a descriptor of Python. The only file
-//! of this module with `unsafe`.
+//! TLS sessions as C functions for the reactor, which is in another extension module.
+//!
+//! Also takes a descriptor of Python. The only file of this module with `unsafe`.
 //!
 //! Each function of the table is called by `core/python/src/ffi.rs` alone, whose objects hold the pointers: those of a session are
 //! used by one thread at a time, and until `session_drop`; a share of certificates, until `config_drop`.

@@ -2,6 +2,7 @@
 
 mod body_inputs;
 mod cgi_program;
+mod compression;
 mod connection;
 mod dispatched;
 mod early_hints;
@@ -22,7 +23,6 @@ mod reactor;
 mod request;
 mod request_name;
 mod response_values;
-mod settings;
 mod sink;
 mod static_files;
 mod streamed_body;

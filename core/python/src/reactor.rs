@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::compression::compressions;
 use crate::connection::Connection;
 use crate::dispatched::Dispatched;
 use crate::early_hints;
@@ -25,7 +26,6 @@ use crate::gil_queue::GilQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::options::{Callable, WorkerOptions};
 use crate::request::{Request, Waits};
-use crate::settings::compressions;
 use crate::sink::Sink;
 use crate::static_files::{open_routes, open_sendfile_roots};
 use crate::tls::certificates;

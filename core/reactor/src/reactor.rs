@@ -1,4 +1,4 @@
-//! The reactor, as the embedding sees it: every public method in one place. The rooms do the work.
+//! The type `Reactor`: its public methods; each calls the module that does the work.
 
 use std::sync::Arc;
 

@@ -4,44 +4,33 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod starting;
 mod timeouts;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 
-use poorhttp_reactor::{Exchange, Next, Options, Reactor, Timeouts};
+use poorhttp_reactor::{Exchange, Options, Reactor, Timeouts};
 use timeouts::HANG;
 
 struct Server {
     reactor: Reactor,
     address: SocketAddr,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Server {
     /// One thread serves.
-    fn new(options: Options, handler: impl Fn(&mut Exchange, TcpStream) -> bool + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let reactor = Reactor::new(vec![OwnedFd::from(listener)], Options { raw_tcp: true, ..options }).unwrap();
-        let serving = reactor.clone();
-        let thread = thread::spawn(move || {
-            loop {
-                match serving.wait_next() {
-                    Next::Request(mut exchange) => {
-                        let socket = TcpStream::from(exchange.duplicate().unwrap());
-                        let complete = handler(&mut exchange, socket);
-                        exchange.end_raw_tcp(complete);
-                    }
-                    Next::Interrupted => {}
-                    Next::Finished => return,
-                }
-            }
+    fn new(options: Options, handler: impl Fn(&mut Exchange, TcpStream) -> bool + Send + Sync + 'static) -> Self {
+        let (listener, address) = starting::listener();
+        let reactor = Reactor::new(vec![listener], Options { raw_tcp: true, ..options }).unwrap();
+        let threads = starting::threads(&reactor, 1, move |mut exchange| {
+            let socket = TcpStream::from(exchange.duplicate().unwrap());
+            let complete = handler(&mut exchange, socket);
+            exchange.end_raw_tcp(complete);
         });
-        Server { reactor, address, thread: Some(thread) }
+        Server { reactor, address, threads }
     }
 
     fn connect(&self) -> TcpStream {
@@ -55,7 +44,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.reactor.stop(false, true);
         if !thread::panicking() {
-            self.thread.take().map(JoinHandle::join).unwrap().unwrap();
+            self.threads.drain(..).for_each(|thread| thread.join().unwrap());
         }
     }
 }

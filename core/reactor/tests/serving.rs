@@ -4,11 +4,12 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod starting;
 mod timeouts;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +25,7 @@ use poorhttp_reactor::{
 };
 use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use starting::listener;
 use timeouts::{HANG, NEVER, SOON, patient};
 
 fn options(timeouts: Timeouts) -> Options {
@@ -37,31 +39,11 @@ struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-fn listener() -> (OwnedFd, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    (listener.into(), address)
-}
-
 impl Server {
     fn new(threads: usize, options: Options, handler: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         let (listener, address) = listener();
         let reactor = Reactor::new(vec![listener], options).unwrap();
-        let handler = Arc::new(handler);
-        let run = || {
-            let (reactor, handler) = (reactor.clone(), Arc::clone(&handler));
-            thread::spawn(move || {
-                loop {
-                    match reactor.wait_next() {
-                        Next::Request(exchange) => handler(exchange),
-                        Next::Interrupted => {}
-                        Next::Finished => return,
-                    }
-                }
-            })
-        };
-        let threads = (0..threads).map(|_| run()).collect();
+        let threads = starting::threads(&reactor, threads, handler);
         Server { reactor, address, threads }
     }
 

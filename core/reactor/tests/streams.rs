@@ -3,11 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod frames;
+mod starting;
 mod timeouts;
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -17,18 +17,15 @@ use std::time::Instant;
 use frames::{Client, WINDOW};
 use poorhttp_http::Protocol;
 use poorhttp_reactor::{
-    AccessLog, BodyPart, Counters, Exchange, Interest, Listener, Next, Options, Reactor, Routes, SendError, Sink,
+    AccessLog, BodyPart, Counters, Exchange, Interest, Listener, Options, Reactor, Routes, SendError, Sink,
     TimedRequest, TimeoutHandler, Timeouts,
 };
 use timeouts::{HANG, SOON, patient};
 
 fn listener(streams: bool) -> (Listener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
+    let (socket, address) = starting::listener();
     let streams = streams.then_some(frames::make as poorhttp_reactor::MakeStreamProtocol);
-    let socket = OwnedFd::from(listener).into();
-    (Listener { socket, protocol: Protocol::Http, proxied: false, tls: None, streams }, address)
+    (Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls: None, streams }, address)
 }
 
 /// Some threads that serve.
@@ -42,20 +39,7 @@ impl Server {
     fn new(threads: usize, options: Options, handler: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         let (listener, address) = listener(true);
         let reactor = Reactor::new(vec![listener], options).unwrap();
-        let handler = Arc::new(handler);
-        let run = |_| {
-            let (reactor, handler) = (reactor.clone(), Arc::clone(&handler));
-            thread::spawn(move || {
-                loop {
-                    match reactor.wait_next() {
-                        Next::Request(exchange) => handler(exchange),
-                        Next::Interrupted => {}
-                        Next::Finished => return,
-                    }
-                }
-            })
-        };
-        let threads = (0..threads).map(run).collect();
+        let threads = starting::threads(&reactor, threads, handler);
         Server { reactor, address, threads }
     }
 

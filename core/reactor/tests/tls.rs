@@ -4,11 +4,11 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod starting;
 mod timeouts;
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use poorhttp_http::{Limits, Protocol};
 use poorhttp_interface::tls::Certificates;
-use poorhttp_reactor::{
-    Body, Exchange, Listener, Next, Options, Reactor, SendError, TimedRequest, TimeoutHandler, Timeouts,
-};
+use poorhttp_reactor::{Body, Exchange, Listener, Options, Reactor, SendError, TimedRequest, TimeoutHandler, Timeouts};
 use poorhttp_tls::rustls::pki_types::pem::PemObject;
 use poorhttp_tls::rustls::pki_types::{CertificateDer, ServerName};
 use poorhttp_tls::rustls::{
@@ -58,31 +56,11 @@ impl Server {
         };
         let config: Arc<dyn Certificates> = Arc::new(TlsConfig::new(&settings).unwrap());
         let tls = Some(config);
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let address = socket.local_addr().unwrap();
-        let listener = Listener {
-            socket: OwnedFd::from(socket).into(),
-            protocol: Protocol::Http,
-            proxied: false,
-            tls,
-            streams: None,
-        };
+        let (socket, address) = starting::listener();
+        let listener = Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls, streams: None };
         let reactor = Reactor::new(vec![listener], options).unwrap();
-        let handler = Arc::new(handler);
-        let threads = (0..2).map(|_| {
-            let (reactor, handler) = (reactor.clone(), Arc::clone(&handler));
-            thread::spawn(move || {
-                loop {
-                    match reactor.wait_next() {
-                        Next::Request(exchange) => handler(exchange),
-                        Next::Interrupted => {}
-                        Next::Finished => return,
-                    }
-                }
-            })
-        });
-        Server { threads: threads.collect(), reactor, address, roots: Arc::new(roots) }
+        let threads = starting::threads(&reactor, 2, handler);
+        Server { threads, reactor, address, roots: Arc::new(roots) }
     }
 
     fn tcp(&self) -> TcpStream {

@@ -1,4 +1,4 @@
-"""The options of content: mounts, static files, CGI programs, template pages.
+"""The options of content: mounted applications, request bodies, static files.
 
 Most of them can also be set for a virtual host.
 """

@@ -1,4 +1,4 @@
-"""The options of reverse proxies (trust, `Server` header)."""
+"""The options of proxies in front: trust, PROXY protocol, health checks; the `Server` header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the folder of a target."""
+"""Checks that the folder of a target exists, such as `cgi:FOLDER`."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, not_built
+from poorhttp.errors import ConfigError
 from poorhttp.plugins.compression.options import Compression
+from poorhttp.plugins.native import not_built
 from poorhttp.worker.plugin_hooks import WorkerHooks
 
 TYPE_CHECKING = False

@@ -133,6 +133,11 @@ class DevServer(Component):
         is_waited_for = self._reloader is None or number == signal.SIGTERM
         return float("inf") if is_waited_for else GRACE
 
+    def begun(self, kind: str) -> None:
+        """Note that the configuration is about to be read, for a reload."""
+        if self._reloader is not None and kind == "reload":
+            self._reloader.begin_reload()
+
     def stopping(self, number: int) -> None:
         """End the helper processes."""
         if self._reloader is not None:

@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from poorhttp.config.address import Address
 from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.errors import ConfigError, not_built
+from poorhttp.errors import ConfigError
+from poorhttp.plugins.native import not_built
 from poorhttp.process.safe_open import make_folders, open_regular, write_file
 
 #: Names of this machine for itself.

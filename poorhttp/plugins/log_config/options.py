@@ -1,4 +1,4 @@
-"""The option `log_config`."""
+"""The option `log_config`: a file that configures Python's `logging` for both logs."""
 
 from __future__ import annotations
 

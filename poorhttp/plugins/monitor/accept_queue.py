@@ -1,4 +1,4 @@
-"""Length of the accept queue of each address, and the number of connections with unread data."""
+"""Length of the accept queue of each address, as the kernel tells it."""
 
 from __future__ import annotations
 
@@ -45,19 +45,6 @@ def accept_queues(listeners: Iterable[Listener]) -> list[AcceptQueue]:
     return list(found.values())
 
 
-def unread(listeners: Iterable[Listener]) -> int:
-    """Return how many accepted connections to these listeners have unread data.
-
-    0 if netlink cannot be used.
-    """
-    from poorhttp.plugins.monitor import unread as sockets  # takes memory
-
-    try:
-        return sockets.unread(listeners)
-    except OSError:
-        return 0
-
-
 def _of_tcp(sock: socket.socket) -> tuple[int, int]:
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LIMIT + 4)
     waiting, limit = (int.from_bytes(info[at : at + 4], sys.byteorder) for at in (WAITING, LIMIT))
@@ -67,13 +54,12 @@ def _of_tcp(sock: socket.socket) -> tuple[int, int]:
 def _of_unix() -> dict[bytes, tuple[int, int]]:
     """Return length and limit of the queue of each Unix socket that listens, by its name."""
     # They take memory.
-    from poorhttp.net.sock_diag import LISTEN
     from poorhttp.plugins.monitor import unread as sockets
 
     try:
         return {
             name.rstrip(b"\0"): (waiting, limit)
-            for name, waiting, limit in sockets.unix_queues(1 << LISTEN)
+            for name, waiting, limit in sockets.unix_queues(1 << sockets.LISTEN)
         }
     except OSError:
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poorhttp._core import adopt_orphans
+from poorhttp.plugins.native import adopt_orphans
 from poorhttp.plugins.preload.options import Preloading
 from poorhttp.plugins.preload.spawner import PreloadingSpawner
 from poorhttp.supervisor.component import Component

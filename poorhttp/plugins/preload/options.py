@@ -1,4 +1,4 @@
-"""The options of preloading."""
+"""The options of preloading: workers are forked from a process with the application."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from poorhttp import logs
 from poorhttp._core import forget_fd, trim_memory
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.plugins.preload.options import Preloading
-from poorhttp.plugins.preload.threads import ThreadCheck, log_not_reforked
+from poorhttp.plugins.preload.threads import ThreadCheck, is_own, log_not_reforked, other_threads
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import (
@@ -169,8 +169,8 @@ def _promote(
     gc.unfreeze()
     gc.collect()
     begun = time.monotonic()
-    while threads := fork.other_threads().values():
-        timeout = OWN_THREADS_TIMEOUT if all(map(fork.is_own, threads)) else THREADS_TIMEOUT
+    while threads := other_threads().values():
+        timeout = OWN_THREADS_TIMEOUT if all(map(is_own, threads)) else THREADS_TIMEOUT
         if time.monotonic() - begun > timeout:
             log_not_reforked(threads)
             return None

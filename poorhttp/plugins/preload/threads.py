@@ -6,6 +6,7 @@ Threads do not survive a fork.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -13,10 +14,11 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.plugins.preload.options import Preloading
 from poorhttp.process.control_channel import REFORK
-from poorhttp.process.fork import is_own, other_threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from poorhttp.config.settings import Settings
 
 #: How often the threads are looked at before a worker is not reforked, and for how many seconds.
@@ -58,6 +60,33 @@ class ThreadCheck:
         else:
             log_not_reforked(found.values())
         return 0
+
+
+def other_threads() -> dict[int, str]:
+    """Return the names of all threads but the main one, by their IDs.
+
+    Threads that Python has not started have the name that the operating system knows.
+
+    Raises:
+        OSError: `/proc` cannot be read.
+    """
+    module: Any = sys.modules.get("threading")
+    known = {each.native_id: each.name for each in module.enumerate()} if module else {}
+    names = {}
+    for tid in map(int, os.listdir("/proc/self/task")):
+        if tid != os.getpid():
+            # It may have ended meanwhile.
+            with (
+                suppress(FileNotFoundError, ProcessLookupError),
+                open(f"/proc/self/task/{tid}/comm", "rb") as file,
+            ):
+                names[tid] = known.get(tid) or os.fsdecode(file.read().strip())
+    return names
+
+
+def is_own(thread: str) -> bool:
+    """Whether a thread of this name belongs to the server."""
+    return thread.startswith("poorhttp-")
 
 
 def log_not_reforked(threads: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The commands `poorhttp init`, `completion`, `man` and `migrate`."""
+"""The commands `poorhttp init`, `completion`, `man`, `migrate` and `plugins`."""
 
 from __future__ import annotations
 

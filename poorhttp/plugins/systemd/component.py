@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 
 from poorhttp import logs
+from poorhttp.config.address import is_raw_tcp
 from poorhttp.plugins.systemd.notifier import Notifier
 from poorhttp.supervisor.component import Component
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.supervisor.component import Main
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
 
 class Systemd(Component):
@@ -91,7 +93,7 @@ class Systemd(Component):
 
     def _notify_watchdog(self, now: float) -> None:
         pools = self.main.generations.serving
-        silent = [pool for pool in pools if not pool.is_responsive(since=now - self._within)]
+        silent = [pool for pool in pools if not _answers(pool, since=now - self._within)]
         if not silent:
             self._notifier.watchdog()
         elif self._was_responsive:
@@ -105,3 +107,12 @@ class Systemd(Component):
         """Return what `systemctl status` shows."""
         pools = self.main.generations.serving
         return ", ".join(f"{pool.name}{pool.count} workers" for pool in pools)
+
+
+def _answers(pool: WorkerPool, since: float) -> bool:
+    """Tell whether a worker of a pool has answered a ping since then, or is busy."""
+    serving = [each for each in pool.workers.values() if each.serves and not each.kill_at]
+    if is_raw_tcp(pool.settings.target):
+        # All its threads may be in handlers for a long time.
+        return bool(serving)
+    return any(each.last_answer >= since or pool.is_full(each) for each in serving)

@@ -13,10 +13,10 @@ from poorhttp import logs
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.registry import USED
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, not_built
+from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.net.transport import Transport
-from poorhttp.plugins.native import use_kernel_tls
+from poorhttp.plugins.native import not_built, use_kernel_tls
 from poorhttp.plugins.tls.options import Tls
 from poorhttp.process.fork import after_fork_in_child
 from poorhttp.process.privileges import Privileges

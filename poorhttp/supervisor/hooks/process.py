@@ -38,11 +38,7 @@ class HookProcess:
     """
 
     def __init__(self, service: Service) -> None:
-        """Fork it.
-
-        Raises:
-            OSError: it cannot be forked.
-        """
+        """Fork it; an OSError if that fails."""
         self.kill_at = 0.0
         run = lambda fd, signals: _run(service, fd, signals)  # noqa: E731
         self.pid, self.channel = start.fork_child(run, "hooks", service)

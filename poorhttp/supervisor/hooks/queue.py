@@ -70,7 +70,7 @@ class HookQueue:
     _limit_at = 0.0  # it is killed then
     _retry_at = 0.0  # when a process may be forked again
     _stop_until = 0.0  # the server was told to stop, and its workers are killed then
-    _ends_at = 0.0  # the last worker has ended; events not delivered by then are only logged
+    ends_at = 0.0  # the last worker has ended; events not delivered by then are only logged
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -146,8 +146,8 @@ class HookQueue:
 
         `services` have workers, or will again; `last`: no worker is left, and the server stops.
         """
-        if last and not self._ends_at:
-            self._ends_at = max(self._stop_until, now + LEAST)
+        if last and not self.ends_at:
+            self.ends_at = max(self._stop_until, now + LEAST)
         self._receive()
         if self._busy is not None and self._limit_at <= now:
             self._time_out()
@@ -156,13 +156,13 @@ class HookQueue:
         for service in list(self._processes):
             if service not in waiting and (last or service not in services):
                 process = self._processes.pop(service)
-                process.end(self._ends_at or now + _limit(service))
+                process.end(self.ends_at or now + _limit(service))
                 self._ending.append(process)
         for process in self._ending:
             if process.kill_at <= now:
                 process.kill()
                 process.kill_at = now + PAUSE
-        if self._ends_at and self._ends_at <= now:
+        if self.ends_at and self.ends_at <= now:
             self._give_up()
 
     def stop(self, until: float) -> None:
@@ -171,7 +171,7 @@ class HookQueue:
         A second time, when no worker is left, the events that wait are given up.
         """
         self._stop_until = until
-        self._ends_at = min(self._ends_at, until)
+        self.ends_at = min(self.ends_at, until)
         self._wanted.clear()
 
     def signal(self, number: int) -> None:
@@ -180,8 +180,8 @@ class HookQueue:
 
     def due(self) -> float:
         times = [process.kill_at for process in self._ending]
-        if self._ends_at:
-            times.append(self._ends_at)
+        if self.ends_at:
+            times.append(self.ends_at)
         if self._busy is not None:
             times.append(self._limit_at)
         elif self._events or self._wanted:
@@ -193,13 +193,8 @@ class HookQueue:
         return [channel.fileno() for channel in channels if channel.is_readable]
 
     @property
-    def is_ending(self) -> bool:
-        """Whether it knows that no worker is left, and the server stops."""
-        return bool(self._ends_at)
-
-    @property
     def ended(self) -> bool:
-        return bool(self._ends_at) and not (self._events or self._processes or self._ending)
+        return bool(self.ends_at) and not (self._events or self._processes or self._ending)
 
     def reap(self, pid: int, code: int) -> bool:
         for process in self._ending:

@@ -21,11 +21,7 @@ def place(settings: Settings, option: str, number: int) -> str:
 
 
 def find(settings: Settings, option: str, number: int) -> Callable[..., object]:
-    """Return a function of an option.
-
-    Raises:
-        ApplicationError: it cannot be found, or its module cannot be imported.
-    """
+    """Return a function of an option; an ApplicationError if it cannot be found or imported."""
     name: str = settings.value(option)[number]
     where = place(settings, option, number)
     module, _, function = name.partition(":")
@@ -61,21 +57,13 @@ def prepare(settings: Settings) -> None:
 
 
 def call(settings: Settings, option: str, *arguments: Argument) -> None:
-    """Call the functions of an option, in their order.
-
-    Raises:
-        ApplicationError: one of them cannot be found, or has failed.
-    """
+    """Call the functions of an option, in their order; errors as of `call_one`."""
     for number in range(len(settings.value(option))):
         call_one(settings, option, number, *arguments)
 
 
 def call_one(settings: Settings, option: str, number: int, *arguments: Argument) -> None:
-    """Call a function of an option.
-
-    Raises:
-        ApplicationError: it cannot be found, or has failed.
-    """
+    """Call a function of an option; an ApplicationError if it cannot be found, or has failed."""
     function = find(settings, option, number)
     try:
         function(*arguments)
@@ -86,11 +74,7 @@ def call_one(settings: Settings, option: str, number: int, *arguments: Argument)
 
 
 def check(settings: Settings) -> None:
-    """Find all functions of hooks, and check that each can be called as it will be.
-
-    Raises:
-        ApplicationError: one of them cannot be found or called.
-    """
+    """Find all functions of hooks; an ApplicationError if one cannot be called as it will be."""
     import inspect
 
     for option, number in named(settings):

@@ -361,14 +361,18 @@ impl Exchange {
             if !sendfile_roots.is_empty()
                 && let Some(file) = sendfile_roots.target_of(name, value)
             {
-                *made_by = MadeBy::Named(file);
+                if !matches!(made_by, MadeBy::Other) {
+                    *made_by = MadeBy::Named(file);
+                }
                 return Ok(());
             }
             Ok(response.field(out, name, value)?)
         });
         if result.is_err() {
             response.restart(out);
-            *made_by = MadeBy::Application;
+            if matches!(made_by, MadeBy::Named(_)) {
+                *made_by = MadeBy::Application;
+            }
         }
         result
     }

@@ -1,4 +1,4 @@
-//! Why something was not sent.
+//! The error type of responses: why a response, or a part of it, was not sent.
 
 use poorhttp_http::Invalid;
 

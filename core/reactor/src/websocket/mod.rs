@@ -1,4 +1,4 @@
-//! Another protocol on a connection (WebSocket, or any other), which the application gets.
+//! Protocol upgrades (WebSocket and others): the application gets the socket of the connection.
 //!
 //! ```text
 //! hijack.rs   hands the socket of a connection to the application

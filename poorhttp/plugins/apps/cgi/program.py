@@ -1,4 +1,4 @@
-"""A run of a program, and the answer made of its output."""
+"""Runs one CGI program for a request, and makes the response of its output."""
 
 from __future__ import annotations
 

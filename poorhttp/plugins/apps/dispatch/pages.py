@@ -1,4 +1,4 @@
-"""Default pages of error statuses."""
+"""Default HTML pages of dispatch tables for error statuses, such as 404."""
 
 from __future__ import annotations
 

@@ -109,11 +109,17 @@ class OwnWrites:
         else:
             self._program_at = self._clock()
 
+    def wrote(self, paths: Iterable[str]) -> bool:
+        """Tell whether generations have just written all of these files."""
+        now = self._clock()
+        written = (self._written.get(os.path.realpath(path), -RECENT) for path in paths)
+        return all(now - at < RECENT for at in written)
+
     def pause(self, paths: Iterable[str]) -> float:
         """Return for how many seconds changed files are to have no effect, because of a cycle."""
         now = self._clock()
         names = [os.path.realpath(path) for path in paths]
-        if all(now - self._written.get(name, -RECENT) < RECENT for name in names):
+        if self.wrote(names):
             at_once = AT_ONCE
         elif now - self._program_at < RECENT_PROGRAM:
             at_once = AT_ONCE_BY_PROGRAM

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 from poorhttp import logs
-from poorhttp._core import adopt_orphans
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload.fork_server import ForkServer
 from poorhttp.plugins.dev.reload.own_writes import OwnWrites
 from poorhttp.plugins.dev.reload.shared_state import RUNNING, SERVING, SharedState
 from poorhttp.plugins.dev.reload.spawner import JUST_ENDED, OLDER_WAIT, VersionSpawner
+from poorhttp.plugins.native import adopt_orphans
 from poorhttp.process import signals
 from poorhttp.process.exit_status import end_of
 
@@ -58,6 +58,8 @@ class Reloader:
         self._say = main.say
         self.uses_fork_server = uses_fork_server
         self.configuration_changed = ""
+        #: When the configuration has begun to be read last: what is saved later is another one.
+        self._read_at = time.time_ns()
         #: Inode, time and size of the files of the configuration when they were read last.
         self._configuration_state: list[tuple[int, int, int]] = []
         self._has_terminal = _has_terminal()
@@ -103,13 +105,17 @@ class Reloader:
         gc.collect()
         gc.freeze()
         is_reload = self._shared is not None
-        self._shared = SharedState(services, self._main.file, self._own_writes)
+        self._shared = SharedState(services, self._main.file, self._own_writes, self._read_at)
         if is_reload:
             # Those that serve are replaced only when these have loaded.
             for which in range(len(services)):
                 self._shared.note_older(which, SERVING)
         self._start_fork_server()
         return self._next_generation("")
+
+    def begin_reload(self) -> None:
+        """Note that the configuration is about to be read."""
+        self._read_at = time.time_ns()
 
     @property
     def generations(self) -> Generations:
@@ -137,8 +143,8 @@ class Reloader:
             pool.complete or pool.failed or pool.held for pool in self._pools
         ):
             # The workers have reported since the last tick; or it waits for older versions.
-            return min(self._waits_until, self._delayed_until)
-        return min(self._check_at, self._delayed_until)
+            return self._waits_until
+        return self._check_at if self._loading_since else min(self._check_at, self._delayed_until)
 
     @property
     def _pools(self) -> list[WorkerPool]:
@@ -229,14 +235,22 @@ class Reloader:
         paths.pop("notice", None)
         changed = [path for some in paths.values() for path in some]
         pause = self._own_writes.pause(changed) if changed else 0.0
+        # A generation that loads may have written half of them: they are not read, nor is it ended.
+        is_loading = bool(self._loading_since) and self._own_writes.wrote(changed)
         if pause:
             self._announce_pause(changed, pause, shared)
+        if pause or (is_loading and changed):
             self._delayed_until = time.monotonic() + pause
         for kind, some in paths.items():
             self._delayed[kind] = list(dict.fromkeys([*self._delayed.get(kind, ()), *some]))
-        if pause or not self._delayed or (not changed and time.monotonic() < self._delayed_until):
+        waits = not changed and time.monotonic() < self._delayed_until
+        if pause or is_loading or waits or not self._delayed:
             return
-        paths, self._delayed, self._delayed_until = self._delayed, {}, float("inf")
+        fresh, paths, self._delayed = paths, self._delayed, {}
+        if self._loading_since and "configuration" in paths and "configuration" not in fresh:
+            self._delayed["configuration"] = paths.pop("configuration")
+        else:
+            self._delayed_until = float("inf")
         outside, code = paths.get("outside", []), paths.get("code", [])
         state = self._configuration_state
         if "configuration" in paths:

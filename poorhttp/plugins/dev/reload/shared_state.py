@@ -48,13 +48,16 @@ class SharedState:
     """
 
     def __init__(
-        self, services: Sequence[Service], file: str | None, own_writes: OwnWrites
+        self, services: Sequence[Service], file: str | None, own_writes: OwnWrites, since: int
     ) -> None:
-        """Start the watcher; `file` is the configuration file, if there is one."""
+        """Start the watcher; `file` is the configuration file, if there is one.
+
+        `since`: a time in nanoseconds before that was read.
+        """
         self.services = services
         self.scoreboards = [Scoreboard(SCOREBOARD_SIZE) for _ in services]
         self.project = WatchedProject.of([service.settings for service in services], file)
-        self.watcher = Watcher(self.project)
+        self.watcher = Watcher(self.project, since)
         self.own_writes = own_writes
         self.stack_dump = StackDump()
         self.name = f"{os.getpid()}-{time.time_ns():x}"

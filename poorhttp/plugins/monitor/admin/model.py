@@ -7,20 +7,11 @@ except request lines, which are printable ASCII (`\\xNN` and `\\n` for all other
 
 from __future__ import annotations
 
+from poorhttp._core import WorkerStatus
 from poorhttp.plugins.native import sum_figures
 
-#: Upper bounds of the buckets of each histogram, in seconds; a last bucket has all above. The
-#: reactor has the same (`core/reactor/src/status`).
-BOUNDS = (
-    *(0.00005, 0.000075),
-    *(0.0001, 0.00015, 0.00025, 0.0005, 0.00075),
-    *(0.001, 0.0015, 0.0025, 0.005, 0.0075),
-    *(0.01, 0.015, 0.025, 0.05, 0.075),
-    *(0.1, 0.15, 0.25, 0.5, 0.75),
-    *(1.0, 1.5, 2.5, 5.0, 7.5),
-    *(10.0, 15.0, 25.0, 50.0, 75.0),
-    100.0,
-)
+#: Upper bounds of the buckets of each histogram, in seconds; a last bucket has all above.
+BOUNDS = WorkerStatus.BOUNDS
 
 #: States of a worker: it loads the application; it serves; it finishes its requests and ends; it
 #: serves an error page, because the application could not be loaded; a signal has stopped it.

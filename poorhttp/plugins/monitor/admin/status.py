@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
-from poorhttp.plugins.monitor.accept_queue import accept_queues, unread
+from poorhttp.plugins.monitor.accept_queue import accept_queues
 from poorhttp.plugins.monitor.admin.figures import figures, statuses
 from poorhttp.plugins.monitor.admin.finished import finished
 from poorhttp.plugins.monitor.admin.model import no_figures
@@ -18,6 +18,7 @@ from poorhttp.plugins.monitor.metrics.samples import samples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from poorhttp.net.listener import Listener
     from poorhttp.plugins.monitor.admin.model import Service, Status, Value, Worker
     from poorhttp.plugins.monitor.component import Monitor
     from poorhttp.supervisor.worker_handle import WorkerHandle
@@ -106,7 +107,7 @@ class StatusDocument:
                 for worker in sorted(pool.workers.values(), key=lambda worker: worker.index)
             ],
             "accept_queues": accept_queues(serving.service.listeners),
-            "unread": unread(serving.service.listeners) if is_full else 0,
+            "unread": _unread(serving.service.listeners) if is_full else 0,
             "restarts": totals.restarts,
             "reforks": totals.reforks,
             "slowest": slowest,
@@ -179,6 +180,12 @@ def usage(pid: int) -> tuple[float, int]:
         return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
         return 0.0, 0
+
+
+def _unread(listeners: Iterable[Listener]) -> int:
+    from poorhttp.plugins.monitor.unread import unread  # takes memory
+
+    return unread(listeners)
 
 
 def _configuration(services: list[Settings]) -> Iterator[Value]:

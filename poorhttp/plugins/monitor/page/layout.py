@@ -1,4 +1,4 @@
-"""The whole page: what concerns the server, and the sections of each service."""
+"""The whole status page: what concerns the server, and the sections of each service."""
 
 from __future__ import annotations
 

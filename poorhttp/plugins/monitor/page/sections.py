@@ -1,4 +1,4 @@
-"""Sections of the page about one service."""
+"""Sections of the status page about one service, as HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: the content of the page, again and again, for all pages that are open.
+"""Server-sent events: the content of the status page, again and again, for all open pages.
 
 Each stream is a long poll, which takes no thread. One thread asks the main process and sends to all
 of them; it exists only while there are some, so a server that nobody watches sleeps.

@@ -1,4 +1,4 @@
-//! Bodies: receiving those of requests, and the rate and temporary files of both directions.
+//! Request bodies while they are received, and temporary files and the minimum rate of bodies both ways.
 //!
 //! ```text
 //! incoming.rs     buffer of a request body while it is received, and the complete body

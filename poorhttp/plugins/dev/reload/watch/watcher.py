@@ -34,15 +34,15 @@ class Watcher:
         pid: of the process; 0 if it has ended.
     """
 
-    def __init__(self, project: WatchedProject) -> None:
-        """Start the process. Changes from now on are reported."""
+    def __init__(self, project: WatchedProject, since: int | None = None) -> None:
+        """Start the process. Reported are changes from now on, or `since` a time in nanoseconds."""
         self.pid = 0
         self._project = project
         self._also: dict[str, None] = {}
         self._ends: list[float] = []
         self._received = b""
         self._channel: ControlChannel
-        self._start(time.time_ns())
+        self._start(time.time_ns() if since is None else since)
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there are reports; another one after `reap`.

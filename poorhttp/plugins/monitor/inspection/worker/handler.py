@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import FrameType
 
 from poorhttp import logs
-from poorhttp._core import set_thread_name
 from poorhttp.plugins.monitor.inspection.worker.area import area
+from poorhttp.plugins.native import set_thread_name
 from poorhttp.process import signals as process_signals
 from poorhttp.process.signals import signal
 from poorhttp.worker.stop_signals import StopSignals

@@ -1,4 +1,4 @@
-//! The arguments of compression, which its plug-in gives. `reactor.rs` calls this.
+//! Compression options as Python gives them: codings, levels, media types; `reactor.rs` calls this.
 
 use std::sync::Arc;
 
