@@ -181,11 +181,6 @@ class TestTraced:
         self.check(found, requests=40)
         assert list(found.trace.intended) == [n * 5000 for n in range(40)]
 
-    def test_pauses(self, floor: Running) -> None:
-        found = fetch.traced(floor.port, HANG, 2, [["/", "/"]], requests=8, keep=True, think=0.05)
-        self.check(found, requests=8)
-        assert found.load.seconds >= 0.15
-
     def test_the_older_protocol_in_small_pieces(self) -> None:
         answer = b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000)
         with once_each([answer] * 3) as (port, asked):
@@ -215,12 +210,6 @@ class TestTraced:
         assert found.trace.seconds < HANG
         assert found.trace.total() == []
 
-    def test_patience(self) -> None:
-        with silent() as port:
-            found = fetch.traced(port, 0.1, 2, [["/"]], requests=5, patience=0.2)
-        assert (len(found.trace), found.load.errors) == (2, {"timeout": 2})
-        assert found.trace.seconds >= 0.3
-
     def test_clients_that_give_up(self) -> None:
         with silent() as port:
             found = fetch.traced(port, 0.3, 1, [["/"]], rate=50, most_unanswered=99, give_up=0.1)
@@ -230,13 +219,6 @@ class TestTraced:
         assert min(waited) >= 100_000
         # Not at the end, when all that is unanswered is given up, after five seconds.
         assert seen.seconds < fetch.PATIENCE
-
-    def test_clients_that_need_not_give_up(self, floor: Running) -> None:
-        found = fetch.traced(
-            floor.port, 0.2, 1, [["/"]], rate=200, most_unanswered=99, give_up=HANG
-        )
-        self.check(found, requests=len(found.trace))
-        assert set(found.trace.intended) <= {n * 5000 for n in range(40)}
 
     def test_nobody_listens(self) -> None:
         found = fetch.traced(nobody(), HANG, 2, [["/"]], requests=50)
@@ -324,10 +306,6 @@ def client(name: str) -> Client:
 class TestClients:
     """Each against a server, where it is installed; whether its figures can be."""
 
-    def test_names(self) -> None:
-        assert len({one.name for one in CLIENTS}) == len(CLIENTS)
-        assert len({one.colour for one in CLIENTS}) == len(CLIENTS)
-
     @pytest.mark.parametrize(
         ("one", "keep"),
         [
@@ -382,21 +360,6 @@ class TestClients:
 
 
 class TestLocust:
-    def test_a_file_of_somebody(self, floor: Running, tmp_path: Path) -> None:
-        file = tmp_path / "mine.py"
-        file.write_text(
-            "import locust\n"
-            "class Mine(locust.HttpUser):\n"
-            "    wait_time = locust.constant(0.001)\n"
-            "    @locust.task\n"
-            "    def page(self):\n"
-            "        self.client.get('/mine')\n"
-        )
-        load = locust.own(file, f"http://127.0.0.1:{floor.port}", 2, 2.0)
-        assert load.requests > 0
-        assert load.octets == load.requests * len(floor.answer.body)
-        assert 0 < load.p50_us <= load.p99_us <= load.max_us
-
     def test_a_file_that_is_broken(self, tmp_path: Path) -> None:
         with pytest.raises(LabError, match="does not exist"):
             locust.own(tmp_path / "none.py", "http://127.0.0.1:1", 1, 0.1)

@@ -81,13 +81,6 @@ def test_the_proxies_import_what_is_promised() -> None:
         assert faults(path.read_text(encoding="utf-8").replace("tests/proxies", "")) == [], path
 
 
-def test_the_page_lists_what_is_used() -> None:
-    used = {name for path in files() if path.suffix == ".py" for name in imports(path.read_text())}
-    listed = {one for one in promised() if any(f"{name}.".startswith(f"{one}.") for name in used)}
-    attributes = {"poorhttp.__version__", "poorhttp.build_profile"}
-    assert promised() - listed - attributes == set()
-
-
 @pytest.mark.parametrize(
     ("source", "named"),
     [
@@ -107,17 +100,3 @@ def test_the_page_lists_what_is_used() -> None:
 )
 def test_what_is_not_promised_is_found(source: str, named: list[str]) -> None:
     assert faults(source) == named
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import loadtests.clients.strict",
-        "import poorhttp\nprint(poorhttp.__version__, poorhttp.build_profile)",
-        "from poorhttp import dispatch as http",
-        '"{python} -m poorhttp serve app.py -c poorhttp.ini"',
-        '"these tests are 4."',
-    ],
-)
-def test_what_is_promised_is_not(source: str) -> None:
-    assert faults(source) == []

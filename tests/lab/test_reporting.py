@@ -42,7 +42,7 @@ from loadtests.studies.study import Study
 from tests.support.browser import Browser
 
 if TYPE_CHECKING:
-    from matplotlib.axis import Axis as Drawn
+    pass
 
 MILLISECONDS = Column("time", "ms", 2, 1e3)
 TIMES = Table(
@@ -161,68 +161,6 @@ class TestNumbers:
         assert written(None, Column("remarks"), text=True).value == ""
 
 
-class TestAxes:
-    def scaled(self, axis: Axis, values: list[float], room: int) -> Drawn:
-        """An axis of matplotlib, ready for these values."""
-        from matplotlib.figure import Figure as MatplotlibFigure
-
-        from loadtests.reporting.figures.chart import scale
-
-        drawn = MatplotlibFigure().subplots().xaxis
-        scale(drawn, axis, values, room)
-        return drawn
-
-    def labels(self, drawn: Drawn) -> list[str]:
-        return [label.get_text() for label in drawn.get_ticklabels()]
-
-    def fraction(self, drawn: Drawn, value: float) -> float:
-        """Where a value lies: 0 is the beginning of the axis, 1 its end."""
-        axes = drawn.axes
-        return float(axes.transAxes.inverted().transform(axes.transData.transform((value, 0)))[0])
-
-    def test_logarithmic_ticks_are_plain_numbers(self) -> None:
-        found = self.labels(self.scaled(Axis("t", log=True), [0.03, 700], 20))
-        assert found[:4] == ["0.02", "0.05", "0.1", "0.2"]
-        assert found[-1] == "1,000"
-        narrow = self.scaled(Axis("t", log=True), [0.03, 700], 5)
-        assert self.labels(narrow) == ["0.1", "1", "10", "100", "1,000"]
-
-    def test_zero_has_a_place_on_a_logarithmic_axis(self) -> None:
-        from loadtests.reporting.figures.chart import shown
-
-        axis = Axis("t", log=True)
-        found = self.scaled(axis, [0, 3, 90, -5], 12)
-        assert self.labels(found)[0] == "0"
-        assert self.fraction(found, 0) == 0
-        assert 0 < self.fraction(found, 3) < self.fraction(found, 90) < 1
-        assert shown(axis, 0)
-        assert not shown(axis, -5)
-        assert not shown(axis, math.nan)
-
-    @pytest.mark.parametrize("values", [[], [5], [0], [0, 0], [-3, -3], [7, 7]])
-    @pytest.mark.parametrize("log", [False, True])
-    def test_few_values(self, values: list[float], log: bool) -> None:
-        found = self.scaled(Axis("t", log=log), values, 8)
-        low, high = found.get_view_interval()
-        assert low < high
-        assert len(self.labels(found)) >= 2
-
-    def test_linear_ticks_begin_at_zero_and_enclose(self) -> None:
-        found = self.scaled(Axis("t"), [1200, 9300], 8)
-        assert self.labels(found)[0] == "0"
-        assert found.get_ticklocs()[-1] >= 9300
-        ended = self.scaled(Axis("t", high=9500), [9300], 8)
-        assert ended.get_view_interval()[1] == 9500
-
-    def test_names_keep_their_distance(self) -> None:
-        from loadtests.reporting.figures.lines import spaced
-
-        places = spaced([50, 51, 52, 90], 10, 0, 100)
-        assert places == pytest.approx([41, 51, 61, 90])
-        places = spaced([99, 99, 99], 10, 0, 100)
-        assert places == pytest.approx([80, 90, 100])
-
-
 # What draws is imported when a test needs it: each process of pytest imports this module, and
 # matplotlib with SciPy takes as long as all other modules of the tests.
 
@@ -276,10 +214,6 @@ class TestFigures:
         assert "requests/s" in texts(svg)
         assert "DejaVu" not in svg
         assert "system-ui" in svg
-
-    def test_a_file_has_its_title(self) -> None:
-        assert {LINES.title, LINES.subtitle} <= set(texts(document(LINES)))
-        assert LINES.title not in texts(inline(LINES))
 
     def test_names_are_escaped(self) -> None:
         bars = Bars("n", "t", Axis("x"), [Bar("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])])
@@ -414,9 +348,6 @@ class TestPage:
         assert '<td class="range">1.00 – 1.50</td>' in html
         assert "bjoern &amp; &lt;co&gt;" in html
         assert "A virtual machine." in html
-
-    def test_nothing_at_all(self) -> None:
-        assert "<h1>Empty</h1>" in page("Empty", [], Results([]))
 
     def test_colophon(self) -> None:
         told = markdown.tables(colophon(Results(RECORDS)))
@@ -578,13 +509,6 @@ class TestCommand:
         assert "Failed measurements: 2;" in told
         assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
 
-    def test_what_cannot_be_written_is_said(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        missing = results.parent / "none" / "p.html"
-        assert self.report(monkeypatch, results, "--html", missing) == 1
-        assert f"{missing}: No such file or directory" in capsys.readouterr().err
-
     def test_without_matplotlib_there_are_tables(
         self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -595,13 +519,6 @@ class TestCommand:
         assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
         assert "pip install '.[lab]'" in capsys.readouterr().err
         assert self.report(monkeypatch, results) == 0
-
-    def test_results_of_no_study(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        results.write_text(json.dumps({"record": "run", "run": "1"}) + "\n", encoding="utf-8")
-        assert self.report(monkeypatch, results, "--csv", results.parent / "csv") == 1
-        assert "nothing to report" in capsys.readouterr().err
 
 
 def _takeaway(tables: takeaways.Tables) -> str:
@@ -625,17 +542,6 @@ def project(results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     monkeypatch.setattr(docs, "MADE", made)
     return root
-
-
-def test_figures_of_docs(project: Path) -> None:
-    """All are drawn, those that docs show in docs, too, and one that no results have is named."""
-    assert docs.figures(project) == ["docs/figures/gone.svg is shown, and no results have it"]
-    assert [path.name for path in (project / "docs").rglob("*.svg")] == ["rate.svg"]
-    for name in ("one", "two"):
-        drawn = sorted((project / "build" / "figures" / name).iterdir())
-        assert [path.name for path in drawn] == ["memory.svg", "parts.svg", "rate.svg"]
-        for path in drawn:
-            ElementTree.parse(path)
 
 
 def test_pages_of_docs(project: Path) -> None:
@@ -685,21 +591,6 @@ def test_pages_say_what_the_results_have(name: str) -> None:
 def test_index_has_all_pages() -> None:
     """As `python -m loadtests docs` writes it."""
     assert f"\n{docs.index()}\n" in (ROOT / "docs" / docs.INDEX).read_text(encoding="utf-8")
-
-
-def test_docs_show_the_figures_chosen() -> None:
-    """No others are kept, and each is shown."""
-    # README has two of docs.manual_site.pictures besides.
-    chosen = {made.figure for made in docs.MADE.values() if made.figure}
-    chosen |= {"cpu-compared", "dev-terminal"}
-    figures = ROOT / "docs" / "figures"
-    assert {path.stem for path in figures.rglob("*.svg")} == chosen
-    shown = {
-        (page.parent / link).resolve()
-        for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
-        for link in re.findall(r"!\[[^]]*\]\(([^)\s]+\.svg)\)", page.read_text(encoding="utf-8"))
-    }
-    assert shown == {figures / f"{name}.svg" for name in chosen}
 
 
 def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:

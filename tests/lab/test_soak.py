@@ -15,7 +15,7 @@ from loadtests import __main__, store
 from loadtests.apps.content import BLOCK, content, pieces
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
-from loadtests.soak import command, refused, report
+from loadtests.soak import command, refused
 from loadtests.soak.client import World
 from loadtests.soak.error_log_check import ErrorLogCheck
 from loadtests.soak.gauge import Reading, growth
@@ -274,7 +274,3 @@ def test_growth_under_load() -> None:
         "memory under load: from 60.0 to 71.0 MiB",
         "descriptors under load: from 40.0 to 60.0",
     ]
-
-
-def test_only_what_came_to_an_end_is_reported() -> None:
-    assert report.sections([{"record": "soak", "run": "r", "mode": "single"}]) == []

@@ -13,22 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import programs, store
-from loadtests.arguments import choose
+from loadtests import store
 from loadtests.clients.native import fetch
-from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.reporting import markdown
 from loadtests.servers import fixtures, registry
-from loadtests.servers.registry import content
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench import scenarios
 from loadtests.studies.content import experiments
 from loadtests.studies.content.study import STUDY
-from tests.packages import need
 from tests.testkit.client import HANG
 
 BODY = b"x" * 300_000
@@ -116,12 +112,6 @@ class TestFetch:
         assert load.requests == 0
         assert load.errors[kind] > 0
 
-    def test_nobody_listens(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        load = fetch.drive(port, 0.1, 1, [["/"]])
-        assert (load.requests, set(load.errors)) == (0, {"connect"})
-
 
 class TestProcessTree:
     def test_a_process_with_a_session_of_its_own(self) -> None:
@@ -157,54 +147,10 @@ class TestProcessTree:
             assert have_ended([tree.popen.pid], 0)
 
 
-class TestPrograms:
-    def test_where_it_is_and_which(self) -> None:
-        assert Path(programs.path("sh")).is_file()
-        assert programs.missing("sh") == ""
-
-    def test_a_missing_one_is_told_with_its_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        absent = programs.Program(["no-such-server"], "no-package")
-        monkeypatch.setitem(programs.PROGRAMS, "nginx", absent)
-        reason = "no-such-server is not installed (Debian: apt install no-package)"
-        nginx = content.SERVERS["nginx"]
-        assert registry.missing(nginx) == reason
-        assert programs.version("nginx") == ""
-        with pytest.raises(LabError, match="apt install no-package"):
-            programs.path("nginx")
-
-
-class TestContestants:
-    def test_a_beginning_stands_for_all(self) -> None:
-        found = choose("server", STUDY.servers(), ["nginx +"])
-        assert [server.name for server in found] == ["nginx + open_file_cache", "nginx + php-fpm"]
-        with pytest.raises(LabError, match=r"'thttpd'\. There are: floor; poorhttp single"):
-            choose("server", STUDY.servers(), ["thttpd"])
-
-    def test_a_name_means_one_look(self) -> None:
-        everyone = [*content.FILES, *content.programs(1), *content.PAGES]
-        everyone += [*content.FLASK, *content.PHP]
-        for server in everyone:
-            assert content.SERVERS[server.name].colour == server.colour
-
-
 @pytest.fixture(scope="module")
 def published() -> Iterator[fixtures.Fixtures]:
     with fixtures.Fixtures() as made:
         yield made
-
-
-class TestMaterial:
-    def test_sizes_are_those_of_the_studies(self, published: fixtures.Fixtures) -> None:
-        folder = published.static.path
-        assert (folder / "page.html").stat().st_size == 1536
-        assert (folder / "large.bin").stat().st_size == 10 * 2**20
-        for number, visit in enumerate(fixtures.visits(), 1):
-            page, *images = visit
-            text = (folder / page[1:]).read_text()
-            assert len(text) == 8600
-            assert len(images) == number
-            assert all(f'src="{image[1:]}"' in text for image in images)
-            assert all((folder / image[1:]).is_file() for image in images)
 
 
 class TestSmallRuns:
@@ -243,19 +189,3 @@ class TestSmallRuns:
         assert cgi["cpu_us"] > 100
         assert "| server " in (told := markdown.tables(STUDY.report(results)))
         assert "| 1 at once: requests/s |" in told
-
-    def test_a_small_page(self, published: fixtures.Fixtures, tmp_path: Path) -> None:
-        need("wrk")
-        (sample,) = self.measure(["page-64"], published, tmp_path).samples
-        assert sample["scenario"] == "static-page-64"
-        assert sample["errors"] == {}
-        assert sample["octets"] > sample["requests"] * 1536
-
-    def test_everybody_makes_the_same_page(self, published: fixtures.Fixtures) -> None:
-        """Which is looked at when a server has been started."""
-        (asked,) = experiments.asked(published, 1)["template"]
-        for server, scenario in asked.items():
-            if server.ours and "single" in server.name:
-                with Running(server, scenario.application, target=scenario.target) as running:
-                    assert b"<td>50</td><td>2500</td>" in running.answer.body
-                    assert b"Squares for Uniserve &amp; KLone" in running.answer.body

@@ -21,16 +21,15 @@ from loadtests.clients.steady import clients as steady
 from loadtests.clients.steady import connection as line
 from loadtests.clients.steady import handle
 from loadtests.clients.steady.tally import Tally
-from loadtests.errors import LabError, ServerFailure
+from loadtests.errors import ServerFailure
 from loadtests.network.port import free_port
 from loadtests.reporting import markdown
 from loadtests.servers.registry import operate
 from loadtests.servers.registry.operate import OperatedServer
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
-from loadtests.studies.operate.experiments import EARLY, EXPERIMENTS, FRAMEWORKS, LATE, TINY
-from loadtests.studies.operate.study import STUDY, TABLES
-from tests.packages import need
+from loadtests.studies.operate.experiments import TINY
+from loadtests.studies.operate.study import STUDY
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
@@ -211,16 +210,6 @@ class TestSteady:
         client.hang_up()
         assert world.tally.requests == 3
 
-    def test_who_is_far_away_does_not_see_that_in_time(
-        self,
-        scripted: Callable[[Callable[[str, bytes], Answer]], Scripted],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setitem(steady.KINDS, "thinking", steady.Kind(0.3, distance=0.3))
-        server = scripted(lambda token, body: (right(token, body)[0], "close soon"))
-        tally = drive(server.port, lambda tally: tally.kinds, thinking=4)
-        assert set(tally.kinds) <= {"closed", "reset"}
-
     def test_what_was_lost_with_a_process(self) -> None:
         death = handle.Death(7, 10.0, frozenset({1000, 1001}))
 
@@ -268,56 +257,6 @@ class TestExperiments:
         text = told(results)
         assert f"`python -m loadtests operate {name}`" in text
 
-    def test_websockets_end_clean(self, tmp_path: Path) -> None:
-        pytest.importorskip("simple_websocket")
-        need("openssl")
-        results = self.measure("sockets", tmp_path, "threading")
-        self.none_failed(results, "sockets")
-        server = results.figures[0]["server"]
-        reloads, websockets = TINY.amounts.reloads, TINY.amounts.sockets
-        assert results.values("sockets", server, "closed with 1001") == [reloads * websockets]
-        for who in ("websocket", "page client"):
-            assert results.values("sockets", server, f"unclean: {who}") == [0], results.faults
-
-    def test_a_reload_that_cannot_work(self, tmp_path: Path) -> None:
-        results = self.measure("broken", tmp_path, "threading")
-        for what in ("application", "configuration"):
-            self.none_failed(results, "broken", f"{what}: ")
-        page = markdown.document(STUDY.report(results), tmp_path, "")
-        assert "this version is broken on purpose" in page
-        assert "service.ini" in page
-
-    def test_what_hangs_is_told_apart(self, tmp_path: Path) -> None:
-        results = self.measure("timeout", tmp_path, "threading")
-        [hung] = results.values("timeout", "poorhttp threading", "hung")
-        assert hung > 0
-        self.none_failed(results, "timeout")
-
-    def test_balance(self, tmp_path: Path) -> None:
-        results = self.measure("balance", tmp_path)
-        for what in ("requests", "connections"):
-            name = f"busiest / mean, {what}"
-            [share] = results.values("balance", "poorhttp forking", name)
-            # All on one of the four workers is 4. On a busy machine a few workers are first.
-            assert 1 <= share < 4, what
-
-    def test_memory(self, tmp_path: Path) -> None:
-        results = self.measure("preload", tmp_path)
-        assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
-        assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
-
-    def test_memory_after_a_refork(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        name = "poorhttp forking + reforked after 1000 3000"
-        monkeypatch.delitem(FRAMEWORKS, "Django")
-        results = self.measure("refork", tmp_path, name.partition(" ")[2])
-        assert results.values("refork", name, "pss, Flask")[0] > 0
-
-    def test_memory_without_preload(self, tmp_path: Path) -> None:
-        results = self.measure("memory", tmp_path)
-        for framework in FRAMEWORKS:
-            name = f"processes, {framework}"
-            assert results.values("memory", "poorhttp forking", name)[0] >= 5
-
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
         lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
         [one] = choose("server", operate.SERVERS, ["poorhttp single"])
@@ -326,16 +265,3 @@ class TestExperiments:
         with pytest.raises(ServerFailure, match="exit code 3"):
             step.action()
         lab.store.close()
-
-    def test_who_cannot_take_part(self) -> None:
-        lab = engine.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
-        granian = choose("server", operate.SERVERS, ["granian"])
-        assert planned(lab, "upgrade", granian) == []
-        with pytest.raises(LabError, match=r"'nginx'\. There are: poorhttp single"):
-            choose("server", operate.SERVERS, ["nginx"])
-
-
-def test_every_promise_belongs_to_an_experiment() -> None:
-    measured = {promise.experiment for promise in STUDY.promises}
-    assert measured == {*EXPERIMENTS, ""}
-    assert set(TABLES) == set(EXPERIMENTS) == set(STUDY.experiments)

@@ -18,7 +18,7 @@ from loadtests.stats.results import Results, Spread
 from loadtests.studies import engine
 from loadtests.studies.overload import fair, open_load
 from loadtests.studies.overload import study as overload
-from loadtests.studies.study import FULL, QUICK, TINY
+from loadtests.studies.study import TINY
 
 #: One that takes part in both experiments.
 NAMES = ("poorhttp threading 8",)
@@ -65,14 +65,6 @@ def test_shares_are_of_the_highest_rate() -> None:
     found = open_load.of_highest([sample(0.8, 80), sample(1.5, 125), sample(5, 50)])
     assert [one["share"] for one in found] == [0.64, 1, 0.4]
     assert [one["offered"] for one in found] == [0.64, 1.2, 4]
-
-
-def test_each_scale_and_server_is_known() -> None:
-    assert {scale.name for scale in overload.SCALES} == {FULL.name, QUICK.name, TINY.name}
-    names = [server.name for server in overload.servers()]
-    assert len(set(names)) == len(names)
-    for scale in overload.SCALES:
-        assert scale.amounts.factors[0] == open_load.NORMAL
 
 
 @pytest.fixture(scope="module")

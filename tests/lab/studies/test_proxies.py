@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import sys
 from argparse import Namespace
@@ -13,15 +12,14 @@ from pathlib import Path
 import pytest
 
 from loadtests import __main__, store
-from loadtests.arguments import choose
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
-from loadtests.errors import LabError, ServerFailure
+from loadtests.errors import ServerFailure
 from loadtests.measure.cpu_affinity import cores
 from loadtests.servers import proxies as setups
 from loadtests.servers import registry
 from loadtests.servers.pages import TABLE
-from loadtests.servers.registry import Server, proxied
+from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import catalogue, engine
@@ -49,67 +47,10 @@ class TestBursts:
         assert load.seconds >= 0.15
         assert 0 < load.answer_us <= load.mean_us
 
-    def test_what_is_not_answered_by_the_end(self, silent: int) -> None:
-        load = fetch.drive(silent, 0.2, 3, [["/"]], every=10, keep=False)
-        assert (load.requests, load.errors) == (0, {"timeout": 3})
-
     def test_no_more_than_six_bursts_wait(self, silent: int) -> None:
         load = fetch.drive(silent, 1, 2, [["/"]], every=0.01, keep=False)
         # Who cannot be sent any more counts as well.
         assert load.errors["timeout"] > 6 * 2
-
-    def test_the_beginning_of_an_answer(self) -> None:
-        with Running(registry.FLOOR, HELLO) as running:
-            load = fetch.drive(running.port, HANG, 1, [["/"]], requests=100)
-        assert 0 < load.answer_us <= load.mean_us
-
-
-class TestSetups:
-    def test_the_line_of_the_second_server(self) -> None:
-        text = "# 8080 and 8081\nlisten 8000;\nserver 127.0.0.1:8080;\nserver x:8081; $host\n"
-        two = "# 8080 and 8081\nlisten $port;\nserver 127.0.0.1:$first;\nserver x:$second; $$host\n"
-        assert proxied.rewritten(text, 2) == two
-        assert proxied.rewritten(text, 1) == "".join(two.splitlines(keepends=True)[:-1])
-
-    @pytest.mark.parametrize("name", setups.PROXIES)
-    def test_each_port_stands_once(self, name: str) -> None:
-        for count in (1, 2):
-            text = "".join(
-                text
-                for file, text in proxied.shipped(name, count).files
-                if file.startswith("balanced.")
-            )
-            found = re.findall("[$](first|second|port)", text)
-            assert sorted(found) == sorted(["port", "first", "second"][: count + 1])
-
-    def test_no_configuration(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(proxied, "SHIPPED", tmp_path)
-        with pytest.raises(LabError, match=r"proxy/nginx has no balanced\.\* configuration"):
-            proxied.shipped("nginx", 1)
-
-    def test_whoever_is_compared_is_there(self) -> None:
-        for everyone in (setups.studied(), setups.GATEWAYS):
-            names = [setup.name for setup in everyone]
-            assert len(set(names)) == len(names)
-            assert {setup.against for setup in everyone if setup.against} <= set(names)
-
-    def test_a_beginning_stands_for_all(self) -> None:
-        found = choose("server", setups.GATEWAYS, ["uWSGI 1", "poorhttp forking 2 by u"])
-        assert [setup.name for setup in found] == [
-            "uWSGI 1 process",
-            "uWSGI 1 process (Unix)",
-            "poorhttp forking 2 by uwsgi",
-        ]
-        with pytest.raises(LabError, match=r"'bjoern'\. There are: poorhttp single by uwsgi; "):
-            choose("server", setups.GATEWAYS, ["bjoern"])
-
-    def test_a_whole_needs_what_its_parts_need(self) -> None:
-        lighttpd = next(
-            setup for setup in setups.studied() if setup.name == "lighttpd + 2 × Single"
-        )
-        assert lighttpd.programs == ("lighttpd",)
-        assert lighttpd.ours
-        assert lighttpd.command.count("poorhttp serve") == 2
 
 
 @pytest.fixture
@@ -193,14 +134,6 @@ class TestSmallRuns:
         with pytest.raises(ServerFailure, match="failing-1: 3 requests failed beside "):
             step.action()
         assert stored(lab).samples[0]["failed"] == 3
-
-    def test_no_answer_at_all(self, lab: engine.Lab) -> None:
-        nowhere = Fetched("lost", "", TABLE, 1, target="/nowhere", keep=False)
-        with (
-            setups.running(setups.studied()[0], TABLE, "/light", None) as running,
-            pytest.raises(ServerFailure, match=r"no request was answered, \d+ failed"),
-        ):
-            experiments.take(lab, "proxies", 0, running, nowhere)
 
     def test_the_whole_run_ends_in_an_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

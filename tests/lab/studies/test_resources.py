@@ -8,11 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from loadtests.measure import resources, sampler
 from loadtests.measure.sampler import Look, Sampler, Traffic
-from loadtests.network.hosts import Network, Unavailable
 from loadtests.reporting.model import Panels, Table
 from loadtests.studies import remote
 from loadtests.studies.resources import study as steps
@@ -133,18 +130,3 @@ def test_a_server_in_a_network(tmp_path: Path) -> None:
     assert all(len(row) == len(past.columns) for row in past.rows)
     (panels,) = [part for part in parts if isinstance(part, Panels)]
     assert [len(panel.lines) for panel in panels.panels] == [2] * 4
-
-
-def test_without_a_network_loopback_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unavailable(*names: str) -> Network:
-        raise Unavailable("network namespaces cannot be made (not allowed): run it as root")
-
-    monkeypatch.setattr(remote, "Network", unavailable)
-    results = run(STUDY, tmp_path, chosen(STUDY, "poorhttp threading 8"))
-    (sample,) = results.samples
-    assert sample["interface"] == "lo"
-    assert sample["sent_octets"] > 0
-    text = [line for section in STUDY.report(results) for line in section.text]
-    assert any("cannot be made (not allowed)" in line for line in text)

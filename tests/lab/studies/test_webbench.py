@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 from array import array
 from collections import Counter
 from dataclasses import replace
@@ -12,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from loadtests.clients.native.fetch import Trace
-from loadtests.errors import LabError
 from loadtests.measure import histogram
 from loadtests.studies.originals import client_2001
-from loadtests.studies.study import FULL, TINY
+from loadtests.studies.study import TINY
 from loadtests.studies.webbench import study as webbench
 from loadtests.studies.webbench import workload
 from tests.lab.studies.small_run import chosen, failures, run, tables
@@ -60,29 +58,6 @@ class TestFiles:
         for kind in workload.CLASSES:
             assert found[kind.name] / len(targets) == pytest.approx(kind.probability, abs=0.01)
 
-    def test_they_are_made_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(workload, "_base", lambda: tmp_path / "new")
-        top = workload.folder()
-        sizes = {f"/{path.relative_to(top)}": path.stat().st_size for path in top.rglob("*.gif")}
-        assert sizes == FILES
-        (top / "mark").touch()
-        assert workload.folder() == top
-        assert (top / "mark").exists()
-        assert [path.name for path in (tmp_path / "new").iterdir()] == [top.name]
-
-    def test_a_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Half a workload is none, and does not stay."""
-
-        def fill(top: Path) -> None:
-            (top / "half").write_bytes(b"x")
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(workload, "_fill", fill)
-        monkeypatch.setattr(workload, "_base", lambda: tmp_path)
-        with pytest.raises(LabError, match="No space left"):
-            workload.folder()
-        assert list(tmp_path.iterdir()) == []
-
 
 class TestPhases:
     def test_an_answer_belongs_to_where_it_ended(self) -> None:
@@ -98,22 +73,10 @@ class TestPhases:
 
 
 class TestSettings:
-    def test_those_of_2001(self) -> None:
-        found = webbench.settings(FULL, options())
-        assert (found.threads, found.think, found.receive, found.http) == (4, 0.0, 8192, "1.0")
-        assert found.ramp / found.length == pytest.approx(30 / 300)
-
     def test_others(self) -> None:
         told = "--threads 8 --think 0.1 --buffer 512 --ramp 0 --http 1.1"
         found = webbench.settings(TINY, options(*told.split()))
         assert found == webbench.Settings(TINY.seconds, 0.0, 8, 0.1, 512, "1.1")
-
-    @pytest.mark.parametrize(
-        "told", [("--threads", "0"), ("--think", "-1"), ("--ramp", "nan"), ("--http", "2")]
-    )
-    def test_that_make_no_sense(self, told: tuple[str, str]) -> None:
-        with pytest.raises(SystemExit):
-            options(*told)
 
 
 @pytest.mark.parametrize(("http", "name"), [("1.0", "nginx"), ("1.1", "poorhttp single")])
