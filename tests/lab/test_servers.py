@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +11,7 @@ import pytest
 from loadtests import programs, store
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers import peers, registry
-from loadtests.servers.fixtures import Fixtures
-from loadtests.servers.pages import PAGES, PROXIED, with_pages
+from loadtests.servers.pages import PROXIED, with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 from loadtests.studies import engine
@@ -33,34 +31,18 @@ def _forgiving(server: Server) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if server.ours else contextlib.suppress(ServerFailure)
 
 
-@pytest.fixture(scope="module")
-def fixtures() -> Iterator[Fixtures]:
-    """Files to serve."""
-    with Fixtures() as made:
-        yield made
-
-
 class TestStart:
     @pytest.mark.parametrize("name", FAST)
-    @pytest.mark.parametrize("page", PAGES)
-    def test_pages(self, page: str, name: str) -> None:
+    def test_pages(self, name: str) -> None:
         all_ = {server.name: server for server in (*registry.WSGI, *registry.PROXIED)}
         (server,) = with_pages([_installed(all_[name])])
         with (
             _forgiving(server),
-            Running(server, target=f"/{page}") as running,
+            Running(server, target="/light") as running,
         ):
             assert running.processes()
             running.stop()
             assert running.left() == []
-
-    @pytest.mark.parametrize("server", registry.STATIC, ids=lambda server: server.name)
-    def test_files(self, fixtures: Fixtures, server: Server) -> None:
-        with (
-            _forgiving(_installed(server)),
-            Running(server, fixtures.static, target="/index1.html") as running,
-        ):
-            assert running.processes()
 
     def test_a_server_behind_that_does_not_start(self) -> None:
         server = _installed(registry.PROXIED[0])

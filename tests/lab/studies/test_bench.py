@@ -308,25 +308,22 @@ class TestEndurance:
 
         monkeypatch.setattr(external, "wrk", drive)
 
-    def measure(
-        self, experiment: str, tmp_path: Path, server: registry.Server = MODES[0]
-    ) -> Results:
+    def measure(self, experiment: str, tmp_path: Path) -> Results:
         server_core, client_core = cores()
         writing = store.Store(tmp_path / "results.jsonl", "r")
         lab = engine.Lab(writing, 0.1, 1, server_core, client_core)
         options = Namespace(names=[experiment], servers=None)
-        for step in ENDURE.plan(lab, endurance.TINY, [server], options):
+        for step in ENDURE.plan(lab, endurance.TINY, [MODES[0]], options):
             assert step.action()
         writing.close()
         return Results(store.load([writing.path]))
 
-    @pytest.mark.parametrize("server", MODES, ids=lambda server: str(server.name))
-    def test_dead(self, server: registry.Server, tmp_path: Path) -> None:
-        results = self.measure("dead", tmp_path, server)
+    def test_dead(self, tmp_path: Path) -> None:
+        results = self.measure("dead", tmp_path)
         assert len(results.samples) == 2 * len(scenarios.SIZED)
         (table,) = ENDURE.report(results)[0].parts
         assert isinstance(table, Table)
-        assert [row[0] for row in table.rows] == [f"{server.name}, 50 dead"] * 3
+        assert [row[0] for row in table.rows] == [f"{MODES[0].name}, 50 dead"] * 3
 
     def test_who_drips_is_closed_and_comes_again(self, tmp_path: Path) -> None:
         results = self.measure("drip", tmp_path)

@@ -31,7 +31,7 @@ def application(environ, start_response):
 """
 
 BY_NAME = {server.name: server for server in MEMORY}
-SINGLE, FORKING = BY_NAME["poorhttp single"], BY_NAME["poorhttp forking 2"]
+SINGLE = BY_NAME["poorhttp single"]
 
 HEAD = """
 from collections.abc import Iterable
@@ -188,7 +188,7 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("ps", "wrk")
     monkeypatch.setattr(leak, "STEADY_SECONDS", 0.02)
     ending = replace(SINGLE, name="poorhttp ending", command="{python} -c exit(7)")
-    results = run(STUDY, tmp_path, [SINGLE, ending, FORKING])
+    results = run(STUDY, tmp_path, [SINGLE, ending])
     assert failures(results) == {ending.name}
     assert len(results.failures) == 2
     for sample in results.samples:
@@ -198,8 +198,8 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert 0 < sample["size"] <= sample["vsize"] <= sample["vsizes"]
             assert sample["size"] <= sample["sizes"]
             assert sample["threads"] >= sample["processes"]
-            # A worker or two, and the main process.
-            assert sample["processes"] == {SINGLE.name: 2, FORKING.name: 3}[sample["server"]]
+            # A worker, and the main process.
+            assert sample["processes"] == 2
         elif sample["scenario"] == curve.SCENARIO:
             assert sample["milliseconds"] == sorted(sample["milliseconds"])
             assert len(sample["pss"]) == len(sample["milliseconds"]) > len(curve.PHASES)
@@ -210,9 +210,9 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert sample["stages"][-1]["requests"] == sample["requests"]
     scenarios = Counter(sample["scenario"] for sample in results.samples)
     assert scenarios == {
-        **dict.fromkeys(moments.MOMENTS, 2),
-        curve.SCENARIO: 2,
-        leak.SCENARIO: 2,
+        **dict.fromkeys(moments.MOMENTS, 1),
+        curve.SCENARIO: 1,
+        leak.SCENARIO: 1,
         by_line.SCENARIO: len(EXAMPLES),
     }
 
@@ -221,7 +221,7 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(sections) == 4
     for table in told.values():
         assert all(len(row) == len(table.columns) for row in table.rows), table.name
-    assert {row[0] for row in told["memory-ps"].rows} == {SINGLE.name, FORKING.name}
+    assert {row[0] for row in told["memory-ps"].rows} == {SINGLE.name}
     assert all(section.answer for section in sections)
     text = markdown.tables(sections)
     assert f"Failed: memory over time, {ending.name}: it ended with exit code 7" in text

@@ -73,26 +73,18 @@ def planned(study: Study, lab: engine.Lab, name: str) -> list[engine.Step]:
 class TestSmallRuns:
     """Against the real programs; counts and plausibility, not speed."""
 
-    def check(self, samples: list[store.Record], *, proxy: bool) -> None:
+    def check(self, samples: list[store.Record]) -> None:
         for sample in samples:
             assert sample["requests"] > 0
             assert (sample["failed"], sample["errors"]) == (0, {})
             assert sample["cpu_us"] > 0
-            assert (sample["proxy_us"] > 0) == proxy
+            assert sample["proxy_us"] > 0
             both = sample["cpu_us"] + sample["proxy_us"]
             assert sample["both_us"] == pytest.approx(both, abs=0.001)
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            pytest.param("Single", marks=pytest.mark.full),
-            pytest.param("lighttpd + Single", marks=pytest.mark.full),
-            "nginx + 2 × Single",
-        ],
-    )
-    def test_the_study(self, lab: engine.Lab, name: str) -> None:
-        need(*(proxy for proxy in ("lighttpd", "nginx") if name.startswith(proxy)))
-        (step,) = planned(proxies.PROXIES, lab, name)
+    def test_the_study(self, lab: engine.Lab) -> None:
+        need("nginx")
+        (step,) = planned(proxies.PROXIES, lab, "nginx + 2 × Single")
         assert "serial-heavy-1 " in step.action()
         samples = stored(lab).samples
         assert [sample["scenario"] for sample in samples] == [
@@ -100,12 +92,11 @@ class TestSmallRuns:
             for page in ("light", "heavy")
             for test, connections in (("crowd", 100), ("serial", 1), ("parallel", 100))
         ]
-        self.check(samples, proxy=name != "Single")
+        self.check(samples)
         for sample in samples:
             assert 0 < sample["answer_us"] <= sample["mean_us"]
         assert samples[2]["requests"] == 100
-        processes = 1 if name == "Single" else 3 if name == "lighttpd + Single" else 4
-        assert samples[0]["processes"] >= processes - 1
+        assert samples[0]["processes"] >= 3
 
     def test_gateways(self, lab: engine.Lab) -> None:
         need("nginx", "wrk")
@@ -117,7 +108,7 @@ class TestSmallRuns:
             "pass-light-64",
             "pass-heavy-64",
         ]
-        self.check(samples, proxy=True)
+        self.check(samples)
 
     def test_a_failed_request_is_an_error(
         self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from loadtests.studies.serial import study as serial
 from tests.lab.studies import small_run
 from tests.lab.studies.small_run import chosen, run
 
-NAMES = ("poorhttp single", "poorhttp threading 8", "lighttpd + single")
+NAMES = ("poorhttp single", "lighttpd + single")
 
 
 @pytest.fixture(scope="module")

@@ -134,34 +134,29 @@ class TestRuns:
         assert found["idle"]["threads"] == 2
         assert "CPU per message" in told(websocket.STUDY, results, tmp_path)
 
-    @pytest.mark.parametrize(
-        ("server", "experiments"),
-        [("poorhttp single", ["handshakes", "answers"]), ("nginx", ["handshakes"])],
-    )
-    def test_tls(self, server: str, experiments: list[str], tmp_path: Path) -> None:
-        need("nginx", "openssl", "/usr/include/openssl/ssl.h")
-        results = run(tls.STUDY, server, tmp_path, *experiments)
+    def test_tls(self, tmp_path: Path) -> None:
+        need("openssl", "/usr/include/openssl/ssl.h")
+        experiments = ("handshakes", "answers")
+        results = run(tls.STUDY, "poorhttp single", tmp_path, *experiments)
         known = {name: scenarios(uploads.HASHED)[name] for name in experiments}
         asked = {one.name for some in known.values() for _, one in some}
         assert {one["scenario"] for one in results.samples} == asked
         page = told(tls.STUDY, results, tmp_path)
         assert "TLS 1.2, full, RSA" in page
 
-    @pytest.mark.parametrize("server", ["poorhttp single", "poorhttp threading, whole body first"])
-    def test_uploads(self, server: str, tmp_path: Path) -> None:
-        results = run(uploads.STUDY, server, tmp_path)
+    def test_uploads(self, tmp_path: Path) -> None:
+        results = run(uploads.STUDY, "poorhttp single", tmp_path)
         [one] = results.samples
         assert one["megabytes"] == pytest.approx(4 * 1.048576)
         assert "CPU per MB" in told(uploads.STUDY, results, tmp_path)
 
-    @pytest.mark.parametrize("server", ["poorhttp single", "nginx, level 6"])
-    def test_compress(self, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_compress(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(compress, "SIZES", (100,))
-        results = run(compress.STUDY, server, tmp_path)
+        results = run(compress.STUDY, "poorhttp single", tmp_path)
         sizes = {one["scenario"]: one["size"] for one in results.samples}
         assert sizes["json100-gzip-16"] < sizes["json100-none-16"] / 3
         codings = {one["coding"] for one in results.samples}
-        assert codings == ({"", "gzip"} if "nginx" in server else {"", "gzip", "br", "zstd"})
+        assert codings == {"", "gzip", "br", "zstd"}
         assert "JSON of 100 KB, gzip" in told(compress.STUDY, results, tmp_path)
 
 
