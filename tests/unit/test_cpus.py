@@ -104,12 +104,6 @@ def test_quotas(
     assert cpus.usable_cpus(str(tmp_path)) == expected
 
 
-def test_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cpus.usable_cpus(str(tmp_path)) == len(os.sched_getaffinity(0))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5})
-    assert cpus.usable_cpus() == 1
-
-
 def test_it_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that changes while the server runs must not change what was agreed at its start."""
     settings = Settings(mode="forking")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from array import array
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -68,8 +69,8 @@ def test_shares_are_of_the_highest_rate() -> None:
 
 
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
-    """A tiny run, in which one server ends at once."""
+def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[store.Record]]:
+    """A tiny run of one handler, in which one server ends at once."""
     chosen = [one for one in overload.servers() if one.name in NAMES]
     assert not any(map(missing, chosen))
     writing = store.Store(tmp_path_factory.mktemp("overload") / "results.jsonl", "now")
@@ -79,10 +80,11 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
     with pytest.MonkeyPatch.context() as patched:
         ends = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
         patched.setattr(overload, "OVERLOADED", [*chosen, ends])
+        patched.setattr(open_load, "HANDLERS", open_load.HANDLERS[:1])
         planned = overload.plan(lab, scale, [*chosen, ends], options)
-    engine.run(lab, planned, "test", study=open_load.NAME)
-    writing.close()
-    return writing.records
+        engine.run(lab, planned, "test", study=open_load.NAME)
+        writing.close()
+        yield writing.records
 
 
 class TestRun:
