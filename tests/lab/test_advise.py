@@ -20,8 +20,8 @@ import pytest
 
 from loadtests import store
 from loadtests.advise import answer, command, report, workload
-from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Wish, advise
-from loadtests.advise.configuration import Configuration, Probe, distance, sensible, space
+from loadtests.advise.answer import P99, THROUGHPUT, Advice, Wish, advise
+from loadtests.advise.configuration import Configuration, Probe, space
 from loadtests.advise.search import Found, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
@@ -141,20 +141,6 @@ def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time(seeds: int) ->
     assert close >= 0.95 * seeds
     assert max(parts) <= 0.25
     assert sum(counts) / len(counts) < 0.4
-
-
-def test_candidates() -> None:
-    small = space(2, MODES)
-    assert len(small) == len(set(small)) == 1 + 3 + 4 * 7 + 4
-    assert small[0] == Configuration("single")
-    assert {one.workers for one in space(4, ["forking"])} == {2, 3, 4, 6, 8}
-    limited = space(8, MODES, max_workers=2, max_threads=4)
-    assert max(one.workers for one in limited) == 2
-    assert max(one.threads for one in limited) == 4
-    assert Configuration("threading", 2, 8).name == "threading 2 × 8"
-    assert Configuration("forking", 3, preload=True).name == "forking 3 preloaded"
-    assert distance(Configuration("single"), Configuration("threading", 1, 1)) == 0
-    assert distance(Configuration("gevent", 1), Configuration("threading", 1, 1)) > 4
 
 
 def test_equals_go_to_the_smaller() -> None:
@@ -361,24 +347,6 @@ def test_targets_that_cannot_be(project: Path) -> None:
     )
     with pytest.raises(LabError, match="several services"):
         Target(file=several).check()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[http]\ntarget = app.py\nworker = 2\n", 'wrong.ini:3: unknown option "worker"'),
-        ("[http]\ntarget = app.py\nthreads = many\n", "wrong.ini:3: threads: "),
-        ("[http]\nworkers = 2\n", "wrong.ini names no target"),
-        ("[http]\ntarget = tcp:app:handler\n", "no HTTP"),
-        ("[http]\n[service:a]\ntarget =\n    tcp:app:handler\nbind = unix:a\n", "no HTTP"),
-        ("target = app.py\n", 'wrong.ini:1: "target" is in no section'),
-    ],
-)
-def test_files_that_the_server_refuses(project: Path, text: str, said: str) -> None:
-    file = project / "wrong.ini"
-    file.write_text(text)
-    with pytest.raises(LabError, match=re.escape(said)):
-        Target(file=file).check()
 
 
 def bench(folder: Path, asked: Workload | None = None) -> Bench:
@@ -660,17 +628,6 @@ def test_noise_does_not_rank() -> None:
     assert "does not tell" in text
 
 
-def test_no_more_computing_workers_than_cores() -> None:
-    candidates = space(2, MODES)
-    assert max(one.workers for one in candidates) == 4
-    assert max(one.workers for one in sensible(candidates, 2, 1.0)) == 2
-    more = [one for one in sensible(candidates, 2, 0.1) if one.workers > 2]
-    assert {one.name for one in more} == {"forking 3", "forking 4"}
-    # Of four that compute for six tenths of the time more than two compute at once.
-    most = [one for one in sensible(candidates, 2, 0.6) if one.workers > 2]
-    assert {one.name for one in most} == {"forking 3"}
-
-
 @pytest.mark.parametrize(
     ("service", "cpu", "kind"),
     [
@@ -724,17 +681,6 @@ def test_what_limits(
     assert report.step(advice, SMALL)
 
 
-def test_a_step_up_and_other_choices_have_their_cost() -> None:
-    advice = advised({SMALL: 500, LARGE: 1000})
-    advice.answers[MEMORY] = answer.Answer(SMALL, "why")
-    (words,) = report.others(advice, LARGE)
-    assert words.startswith("threading 1 × 64, for memory: 500 requests/s instead of 1,000")
-    assert words.endswith("16 MiB less.")
-    assert report.step(advice, SMALL).startswith("threading 2 × 64: +16 MiB for 2.00 × ")
-    # A third worker computes on a third core only.
-    assert "on 3 cores" in report.step(advice, LARGE)
-
-
 def test_nothing_is_overwritten(project: Path) -> None:
     assert report.write("one", None) == "poorhttp.ini"
     assert report.write("two", None) == "poorhttp.2.ini"
@@ -765,15 +711,6 @@ def test_like_a_log(tmp_path: Path) -> None:
     file.write_text('{"target": "/"}', encoding="utf-8")
     with pytest.raises(LabError, match="no times"):
         recorded(file, at_its_rate=True)
-
-
-def test_of_very_many_requests_some_of_the_whole_file_are_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workload, "MOST", 10)
-    file = tmp_path / "requests.jsonl"
-    file.write_text("\n".join(f'{{"target": "/{n}"}}' for n in range(95)), encoding="utf-8")
-    assert [one.target for one in ask(file)] == [f"/{n}" for n in range(0, 95, 10)]
 
 
 def test_the_terminal_fits_a_screen() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import lzma
 import math
 import re
 import sys
@@ -500,46 +499,6 @@ class TestCommand:
         assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
         assert "pip install '.[lab]'" in capsys.readouterr().err
         assert self.report(monkeypatch, results) == 0
-
-
-def _takeaway(tables: takeaways.Tables) -> str:
-    return f"The first takes {tables.said('times', 'time', ' ms')('poorhttp single')}."
-
-
-@pytest.fixture
-def project(results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with stored results and the pages that are made of them."""
-    root = results.parent
-    (root / "loadtests" / "results").mkdir(parents=True)
-    for name in ("one", "two"):
-        stored = root / "loadtests" / "results" / f"{name}.jsonl.xz"
-        stored.write_bytes(lzma.compress(results.read_bytes()))
-    (root / "docs").mkdir()
-    (root / "docs" / "benchmarks").mkdir()
-    (root / "docs" / docs.INDEX).write_text("# Pages\n\n<!-- pages -->\n<!-- end of pages -->\n")
-    made = {
-        "one": docs.Made("benchmarks/one.md", "One", "serial", _takeaway, "rate"),
-        "two": docs.Made("benchmarks/two.md", figure="gone"),
-    }
-    monkeypatch.setattr(docs, "MADE", made)
-    return root
-
-
-def test_pages_of_docs(project: Path) -> None:
-    """A page begins with its sentence and its figure, and the index has the sentence, too."""
-    docs.pages(["one"], project)
-    page = (project / "docs" / "benchmarks" / "one.md").read_text(encoding="utf-8")
-    assert page.startswith("# One\n\nThe first takes 1.25 ms.\n\n![Requests & answers](../figures/")
-    assert re.findall(r"!\[.*?\]\((.*?)\)", page) == ["../figures/rate.svg"]
-    ElementTree.parse(project / "docs" / "figures" / "rate.svg")
-    assert "| **poorhttp single** |" in page
-    assert "`loadtests/results/one.jsonl.xz`" in page
-    listed = (project / "docs" / docs.INDEX).read_text(encoding="utf-8")
-    (row,) = (line for line in listed.splitlines() if "(one.md)" in line)
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells == ["[One](one.md)", "The first takes 1.25 ms.", "`serial`"]
-    with pytest.raises(LabError, match="no page is called 'three'"):
-        docs.pages(["three"], project)
 
 
 def test_a_sentence_without_its_number() -> None:

@@ -8,7 +8,6 @@ test_contract.py             What plug-ins import from the core: only what the r
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
 test_covering.py             Which tests cover a change: `make test-for`
-test_debian_packages.py      Debian packages needed by tests: messages, and skipped tests
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms
 test_durations_plugin.py     The pytest plugin for the tests that came nearest to their limit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,28 +55,6 @@ def test_case_of_an_answer(tmp_path: Path) -> None:
     assert (case.answer.status, case.answer.fields) == ("200 \u20ac", (("X", "a: b"),))
     assert (case.answer.pieces, case.answer.ways) == ((b"a", b""), ("list",))
     assert not case.refused
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        ("why:", "why: a\nwhom:", "case.txt:4: unknown key whom"),
-        ("why: It goes on\n    and on.", "why:", "case.txt:4: nothing behind why"),
-        ("rfc: 9112 5\n", "", "case.txt:4: without rfc"),
-        ("rfc:", "rfc: a\nrfc:", "case.txt:6: not a new key: 'rfc: 9112 5'"),
-        ("name:", "title:", "case.txt:4: not one of exchange"),
-        (" close", "", "case.txt:4: expect needs statuses"),
-        ("HEAD:200 404 ", "", "case.txt:4: expect needs statuses"),
-        (r"\t", r"\q", "case.txt:4: send: unknown escape"),
-        (r"\t", "\xe9", "case.txt:14: not ASCII"),
-        (r"\t", r"\u20ac", "case.txt:4: send: "),
-        ("    not HTTP_X", "    HTTP_X", "case.txt:4: environ: neither"),
-        (CASE, f"{CASE}\n{CASE}", "case.txt:21: thing is also at case.txt:4"),
-    ],
-)
-def test_case_that_is_none(tmp_path: Path, old: str, new: str, fault: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(fault)):
-        list(read(write(tmp_path, CASE.replace(old, new))))
 
 
 def test_every_case_is_checked_and_each_that_fails_is_named(tmp_path: Path) -> None:

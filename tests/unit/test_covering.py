@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.covering import ALWAYS, covering, names, parts
+from tests.covering import ALWAYS, covering, parts
 from tests.testkit.server import ROOT
 
 
@@ -35,23 +35,3 @@ def test_what_covers_a_path(path: str, tests: set[str], crates: list[str]) -> No
     found, found_crates = covering([path])
     assert {*tests, *ALWAYS} <= set(found)
     assert found_crates == crates
-
-
-@pytest.mark.parametrize(
-    ("text", "path", "is_named"),
-    [
-        ("from poorhttp.net import listener, sockets", "poorhttp/net/sockets.py", True),
-        ("from poorhttp.net import (\n    sockets,\n)", "poorhttp/net/sockets.py", True),
-        ("from poorhttp.net.sockets import bind", "poorhttp/net/sockets.py", True),
-        ("import poorhttp.net.sockets", "poorhttp/net/sockets.py", True),
-        ('monkeypatch.setattr("poorhttp.net.sockets.bind", 1)', "poorhttp/net/sockets.py", True),
-        ("from poorhttp.net import listener", "poorhttp/net/sockets.py", False),
-        ("from poorhttp.net import sockets_of", "poorhttp/net/sockets.py", False),
-        ("from poorhttp.config import address", "poorhttp/config/address.py", True),
-        ('ROOT / "conf/service.ini"', "conf/service.ini", True),
-        ('read("conf/service.ini.bak")', "conf/service.in", False),
-        ("# core/http/src/parser/mod.rs", "core/http/src/mod.rs", False),
-    ],
-)
-def test_whether_a_text_names_a_file(text: str, path: str, is_named: bool) -> None:
-    assert names(text, Path(path)) is is_named

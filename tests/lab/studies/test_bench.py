@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import psutil
 import pytest
 
-from loadtests import __main__, store
+from loadtests import store
 from loadtests.clients import external, program
 from loadtests.clients.adverse import handle
 from loadtests.clients.connection import Connection, request_bytes
@@ -46,7 +45,6 @@ from tests.testkit.server import wait_for
 
 #: A number that no process has.
 ENDED = 2**22 - 1
-RECORDED = Path(__file__).parents[1] / "recorded/loadtests.jsonl"
 
 WRK_OUTPUT = """\
 Running 1s test @ http://127.0.0.1:18099/
@@ -207,38 +205,6 @@ class TestStore:
             store.load([path])
         with pytest.raises(LabError, match="No such file"):
             store.load([tmp_path / "absent"])
-
-
-class TestReport:
-    def test_page_and_figures(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        page, folder = tmp_path / "page.md", tmp_path / "figures"
-        written = ["--markdown", str(page), "--figures", str(folder)]
-        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(RECORDED), *written])
-        assert __main__.main() == 0, capsys.readouterr().err
-        text = page.read_text(encoding="utf-8")
-        drawn = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-        assert set(drawn) == {
-            *("cpu-hello.svg", "rate-hello-64.svg", "rate-hello-64x16.svg"),
-            *("show-memory.svg", "show-start.svg"),
-        }
-        for svg in drawn.values():
-            ElementTree.fromstring(svg)
-        assert all(f"(figures/{name})" in text for name in drawn)
-        assert text.startswith("# Bench and show\n")
-        assert "CPU per request, 64 connections: fastwsgi (6.18 µs) is best" in text
-        rows = {" ".join(line.split()) for line in text.splitlines()}
-        # Medians, the ratio to the floor, and what has to be said about a server.
-        (row,) = (row for row in rows if row.startswith("| fastwsgi | 6.18"))
-        assert row.startswith(
-            "| fastwsgi | 6.18 (6.12 – 6.24) | 1.45 | 1.00 | 159,889 | 0.38 | 0.57 |"
-        )
-        assert "served about 8 of the connections at a time" in text
-        assert "client saturated" in text
-        assert "| bjoern | 2 | 16 pipelined requests: timed out | hello-64x16 |" in rows
-        assert "| poorhttp gevent | its core is not built |" in rows
-        assert "| bjoern | 5.5 | 4.3 | 10.3 | 1 | 1 |" in rows
 
 
 class TestFloor:
