@@ -22,7 +22,6 @@ from loadtests.clients.native import fetch
 from loadtests.clients.native.fetch import FIELDS, MAGIC, Trace, read_trace
 from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError
-from loadtests.programs import Program
 from loadtests.servers import registry
 from loadtests.servers.running import Running
 from loadtests.studies.bench.scenarios import HELLO
@@ -351,12 +350,6 @@ class TestClients:
     def test_nobody_listens(self, way: str) -> None:
         load = client(way).drive(Job(nobody(), connections=2, seconds=0.2), None)
         assert (load.requests, set(load.errors)) == (0, {"connect"})
-
-    def test_a_program_that_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("loadtests.programs.PROGRAMS", {"ab": Program(["nowhere"], "utils")})
-        assert client("ab").missing() == "nowhere is not installed (Debian: apt install utils)"
-        with pytest.raises(LabError, match="apt install utils"):
-            client("ab").drive(Job(1), None)
 
 
 class TestLocust:

@@ -75,12 +75,6 @@ def test_the_lab_imports_what_is_promised() -> None:
     assert found == {}
 
 
-def test_the_proxies_import_what_is_promised() -> None:
-    """`python -m proxy`, which starts the configurations that the lab measures."""
-    for path in (ROOT / "proxy").glob("*.py"):
-        assert faults(path.read_text(encoding="utf-8").replace("tests/proxies", "")) == [], path
-
-
 @pytest.mark.parametrize(
     ("source", "named"),
     [

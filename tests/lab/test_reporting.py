@@ -6,7 +6,6 @@ import csv
 import json
 import math
 import re
-import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +16,9 @@ import pytest
 
 from loadtests import store
 from loadtests.__main__ import main
-from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.reporting import markdown, promises, sheets, terminal
-from loadtests.reporting.cells import brief, number, written
+from loadtests.reporting.cells import number, written
 from loadtests.reporting.model import (
     Axis,
     Bar,
@@ -142,13 +140,6 @@ class TestNumbers:
     )
     def test_number(self, value: float, places: int, text: str) -> None:
         assert number(value, places) == text
-
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [(0, "0"), (0.00123456, "0.00123"), (1.25, "1.25"), (14.32, "14.3"), (12345, "12,345")],
-    )
-    def test_brief(self, value: float, text: str) -> None:
-        assert brief(value) == text
 
     def test_cells(self) -> None:
         assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == (
@@ -393,17 +384,6 @@ class TestSheets:
         assert ours == ["poorhttp single", "1.25", "1.0", "1.5", "12345.6", "client | saturated"]
         assert other == ["bjoern & <co>", "", "", "", "-0.2", ""]
 
-    def test_figures(self, folder: Path) -> None:
-        head, *rows = self.rows(folder / "rate.csv")
-        assert head == ["line", "concurrent requests", "requests/s", "lowest", "highest"]
-        assert rows[1] == ["poorhttp single", "10", "90", "80", "99"]
-        assert len(rows) == 6
-        head, *rows = self.rows(folder / "memory.csv")
-        assert head[:3] == ["bar", "part", "PSS, MiB median"]
-        assert rows[0] == ["poorhttp single", "user", "8", "7", "9"]
-        assert rows[3] == ["bjoern", "system", "", "", ""]
-        assert len(self.rows(folder / "parts.csv")) == 13
-
 
 class TestTerminal:
     def test_in_short(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -488,25 +468,6 @@ class TestCommand:
         assert "| **poorhttp single** |" in told
         assert "Failed measurements: 2;" in told
         assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
-
-    def test_without_matplotlib_there_are_tables(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        for name in ("loadtests.reporting.figures.figure", "loadtests.reporting.page"):
-            monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.delattr("loadtests.reporting.figures.figure", raising=False)
-        monkeypatch.delattr("loadtests.reporting.page", raising=False)
-        assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
-        assert "pip install '.[lab]'" in capsys.readouterr().err
-        assert self.report(monkeypatch, results) == 0
-
-
-def test_a_sentence_without_its_number() -> None:
-    told = takeaways.Tables(SECTIONS)
-    with pytest.raises(LabError, match="no 'mean' of poorhttp single in table 'times'"):
-        told.value("times", "mean", "poorhttp single")
-    with pytest.raises(LabError, match="of nginx in table 'times'"):
-        told.value("times", "time", "nginx")
 
 
 SOON = "tls", "uploads", "balance"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from loadtests import programs, store
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers import peers, registry
-from loadtests.servers.pages import PROXIED, with_pages
+from loadtests.servers.pages import with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 from loadtests.studies import engine
@@ -43,16 +42,6 @@ class TestStart:
             assert running.processes()
             running.stop()
             assert running.left() == []
-
-    def test_a_server_behind_that_does_not_start(self) -> None:
-        server = _installed(registry.PROXIED[0])
-        # Without a table in its folder ours ends, and nobody waits for it.
-        command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
-        with (
-            pytest.raises(ServerFailure, match="exit code"),
-            Running(replace(server, command=command), PROXIED, target="/light"),
-        ):
-            pass
 
 
 def test_what_is_missing_and_how_to_get_it(

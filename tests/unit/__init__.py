@@ -1,13 +1,12 @@
 """Parsers and other functions, called in the test's own process.
 
 test_address.py              Parser of addresses to listen on
-test_case_reader.py          The reader of protocol cases, and the page made from them
+test_case_reader.py          Protocol cases: those that fail are named, and the page of them
 test_certificates.py         Certificate files: mistakes, warnings, what is watched
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_contract.py             What plug-ins import from the core: only what the reference lists
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
-test_covering.py             Which tests cover a change: `make test-for`
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms
 test_durations_plugin.py     The pytest plugin for the tests that came nearest to their limit

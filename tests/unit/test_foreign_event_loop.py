@@ -121,16 +121,6 @@ def test_requests_in_another_loop(loop: tuple[Loop, int]) -> None:
     ours.calm_down()
 
 
-def test_a_silent_reactor_is_silent(loop: tuple[Loop, int]) -> None:
-    ours, port = loop
-    with Connection(("127.0.0.1", port)) as connection:
-        connection.send_request("GET", "/one")
-        ours.run_until(lambda: bool(select.select([connection.socket], [], [], 0)[0]))
-        assert connection.response().body == b"/one"
-        ours.calm_down()
-        assert ours.reactor.poll() is None
-
-
 def test_stopping_in_another_loop(loop: tuple[Loop, int]) -> None:
     ours, port = loop
     with Connection(("127.0.0.1", port)) as connection:

@@ -16,7 +16,7 @@ from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
 from poorhttp.targets.mounts import Mounts
 from poorhttp.targets.routes import Routes
 from tests.apps import mounted
-from tests.support.wsgi_call import Answer, ask
+from tests.support.wsgi_call import ask
 
 APP = "tests.apps.mounted"
 
@@ -57,20 +57,6 @@ def table(routes: Routes, site: Path) -> list[tuple[str, str, str | None]]:
 def test_nothing_without_files() -> None:
     settings = Settings(target=f"{APP}:one", mount=[f"/a={APP}:two", f"/b={APP}:three"])
     assert Routes(settings).table() == []
-
-
-def test_files_beside_applications(site: Path) -> None:
-    routes = read(
-        f"[http]\ntarget = {APP}:one\nmount = /a/b={APP}:two\n  /a/b/c/=static:more\n"
-        "static = /a=files\n"
-    )
-    assert table(routes, site) == [
-        ("", "/a/b/c", "more"),
-        ("", "/a/b", None),
-        ("", "/a", "files"),
-        ("", "", None),
-    ]
-    assert Path(str(routes.table()[0][2])).is_absolute(), "an application may change the folder"
 
 
 def test_each_host_has_a_route_for_everything(site: Path) -> None:
@@ -135,49 +121,6 @@ def test_the_longest_prefix_of_whole_segments(path: str, name: str, script: str,
     application = Routes(Settings(target=f"{APP}:one", mount=mounts)).load()
     found = told(application, path)
     assert (found["name"], found["SCRIPT_NAME"], found["PATH_INFO"]) == (name, script, rest)
-
-
-@pytest.mark.parametrize(
-    ("host", "name"),
-    [
-        ("example.org", "two"),
-        ("EXAMPLE.org.:8080", "two"),
-        ("www.example.org", "three"),
-        ("a.b.example.org", "three"),
-        ("b.deep.example.org", "one"),
-        ("xexample.org", "one"),
-        ("", "one"),
-        ("[::1]", "two"),
-        ("[::1]:8080", "two"),
-        ("[::2]:8080", "one"),
-    ],
-)
-def test_hosts(host: str, name: str, site: Path) -> None:
-    application = read(
-        f"[http]\ntarget = {APP}:one\n[host:*.example.org]\ntarget = {APP}:three\n"
-        f"[host:example.org [::1]]\ntarget = {APP}:two\n"
-        f"[host:*.deep.example.org]\ntarget = {APP}:one\n"
-    ).load()
-    assert told(application, "/", Host=host)["name"] == name
-
-
-def test_a_host_serves_nothing_of_others(site: Path) -> None:
-    application = read(
-        f"[http]\ntarget = {APP}:one\nmount = /x={APP}:two\n"
-        f"[host:a]\nmount = /y={APP}:three\n[host:b]\nmount =\n[host:c]\ncgi_timeout = 1\n"
-    ).load()
-
-    def names(host: str) -> list[str]:
-        answers = [ask(application, path, headers={"Host": host}) for path in ("/", "/x", "/y")]
-        return [_name(answer) for answer in answers]
-
-    assert names("any") == names("c") == ["one", "two", "one"]
-    assert names("a") == ["404", "404", "three"]
-    assert names("b") == ["404"] * 3
-
-
-def _name(answer: Answer) -> str:
-    return json.loads(answer.body)["name"] if answer.status == 200 else str(answer.status)
 
 
 def test_what_is_mounted_twice_is_loaded_once(site: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 from loadtests import store
 from loadtests.clients.native import fetch
 from loadtests.measure.cpu_affinity import cores
-from loadtests.measure.process_tree import ProcessTree, have_ended
+from loadtests.measure.process_tree import ProcessTree
 from loadtests.reporting import markdown
 from loadtests.servers import fixtures, registry
 from loadtests.servers.running import Running
@@ -132,19 +131,6 @@ class TestProcessTree:
             (child,) = tree.processes()
             assert set(found) == {parent.pid, child}
         assert tree.processes() == []
-
-    def test_the_end_is_waited_for(self) -> None:
-        """And is brought about where a process does not end by itself."""
-        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
-        with ProcessTree(
-            [sys.executable, "-c", f"{deaf}; time.sleep(600)"], stdout=subprocess.PIPE
-        ) as tree:
-            assert tree.popen.stdout
-            assert tree.popen.stdout.readline() == b"\n"
-            assert not have_ended(tree.signal(signal.SIGTERM), 0.01)
-            tree.stop(0.01)
-            assert tree.popen.returncode == -signal.SIGKILL
-            assert have_ended([tree.popen.pid], 0)
 
 
 @pytest.fixture(scope="module")

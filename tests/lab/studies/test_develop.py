@@ -11,7 +11,6 @@ import pytest
 
 from loadtests import store
 from loadtests.clients.steady.polling import CLIENTS
-from loadtests.errors import ServerFailure
 from loadtests.servers import projects
 from loadtests.servers.projects import SUB
 from loadtests.servers.registry import develop
@@ -138,14 +137,6 @@ class TestSmallRuns:
         assert found["failed"] == found.get(f"failed: {HALF_LOADED}", 0)
         assert found["pages"] > 0
         assert found["requests"] > 10
-
-    def test_a_version_that_never_comes(
-        self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(Browsers, "first", lambda *_: None)
-        with pytest.raises(ServerFailure, match="no version was answered"):
-            experiments.save_to_answer(trial(lab, "hello"))
-        assert figures(lab)["never answered"] == 2
 
 
 class TestBrowsers:

@@ -132,28 +132,6 @@ class TestHoles:
         assert "without middle" in told
         assert "a with middle; b with middle" in told
 
-    def test_an_observation_less(self) -> None:
-        """Rather two of each than a client less: that is 18 observations, and the same."""
-        part = largest(grid(self.without(("a", "fast", 2)), "rate"))
-        assert part.replications * len(part.clients) * len(part.servers) == 18
-        assert part.replications > 1
-
-    def test_nothing_is_left(self) -> None:
-        results = Results([one for one in self.whole.samples if one["client"] == "a"])
-        assert largest(grid(results, "rate")).replications == 0
-        assert set(tables(influence.STUDY.report(results))) >= {"influence-rate", "influence-busy"}
-        assert "Nothing can be analysed" in " ".join(influence.STUDY.report(results)[0].text)
-
-    def test_without_replication(self) -> None:
-        results = Results([one for one in self.whole.samples if one["round"] == 0])
-        assert largest(grid(results, "rate")).replications == 1
-        sources = [
-            row[0]
-            for row in tables(influence.STUDY.report(results))["influence-rate-variance"].rows
-        ]
-        assert sources == ["client", "server", "error", "total"]
-        assert "cannot be told apart" in " ".join(influence.STUDY.report(results)[0].text)
-
 
 def made(name: str, reason: str = "", fails_with: str = "") -> Client:
     """A client that is as ours in C, is missing, or fails."""

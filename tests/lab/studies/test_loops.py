@@ -16,23 +16,11 @@ from loadtests.network.hosts import Host
 from loadtests.stats.results import Spread
 from loadtests.studies import remote
 from loadtests.studies.loops import study as steps
-from loadtests.studies.loops.study import STUDY, Outlier, asked, curve, outliers
+from loadtests.studies.loops.study import STUDY, Outlier, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
 from tests.lab.studies.small_run import run, tables
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-
-PAGES = ["/a", "/b", "/c"]
-
-
-def test_what_loops_ask_for() -> None:
-    assert asked("1", PAGES, 2, 0) == ["/a", "/a"]
-    assert asked("2", PAGES, 2, 0) == ["/a", "/a", "/b", "/b", "/c", "/c"]
-    chosen = asked("3", PAGES, 300, 1)
-    assert len(chosen) == 300
-    assert set(chosen) == set(PAGES)
-    assert chosen == asked("3", PAGES, 300, 1)
-    assert chosen != asked("3", PAGES, 300, 2)
 
 
 def test_outliers() -> None:

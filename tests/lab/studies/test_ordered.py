@@ -230,15 +230,3 @@ class TestSecondClient:
     def test_what_it_does_not_write(self, text: str) -> None:
         with pytest.raises(ServerFailure, match="ab wrote"):
             second_client.parse(text)
-
-    def test_agreement(self) -> None:
-        assert second_client.agree(1.4, 1)
-        assert second_client.agree(0.1, 0)
-        assert not second_client.agree(2.6, 1)
-
-    def test_nobody_answers(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            port = closed.getsockname()[1]
-        need("ab")
-        with pytest.raises(ServerFailure, match="ab failed; it said: apr_"):
-            second_client.ask(port, "/", Task(5, 1, 1.0), None)

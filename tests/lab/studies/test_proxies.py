@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,24 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import __main__, store
+from loadtests import store
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure.cpu_affinity import cores
 from loadtests.servers import proxies as setups
-from loadtests.servers import registry
 from loadtests.servers.pages import TABLE
-from loadtests.servers.registry import Server
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import catalogue, engine
-from loadtests.studies.bench.scenarios import HELLO, Fetched
+from loadtests.studies import engine
+from loadtests.studies.bench.scenarios import Fetched
 from loadtests.studies.proxies import experiments
 from loadtests.studies.proxies import study as proxies
 from loadtests.studies.study import TINY, Study
 from tests.packages import need
-from tests.testkit.client import HANG
 
 
 @pytest.fixture
@@ -39,14 +34,6 @@ def silent() -> Iterator[int]:
 
 
 class TestBursts:
-    def test_so_many_at_once_again_and_again(self) -> None:
-        with Running(registry.FLOOR, HELLO) as running:
-            load = fetch.drive(running.port, HANG, 2, [["/a"]], requests=7, every=0.05, keep=False)
-        assert (load.requests, load.errors) == (7, {})
-        # The fourth burst has the seventh request.
-        assert load.seconds >= 0.15
-        assert 0 < load.answer_us <= load.mean_us
-
     def test_no_more_than_six_bursts_wait(self, silent: int) -> None:
         load = fetch.drive(silent, 1, 2, [["/"]], every=0.01, keep=False)
         # Who cannot be sent any more counts as well.
@@ -125,27 +112,3 @@ class TestSmallRuns:
         with pytest.raises(ServerFailure, match="failing-1: 3 requests failed beside "):
             step.action()
         assert stored(lab).samples[0]["failed"] == 3
-
-    def test_the_whole_run_ends_in_an_error(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        need("wrk")
-
-        def refuse() -> str:
-            raise ServerFailure("3 requests failed")
-
-        nobody = Server("nobody", "", "true")
-        planned = [
-            engine.Step(nobody, "sound", lambda: "well"),
-            engine.Step(nobody, "failing", refuse),
-        ]
-        study = replace(proxies.PROXIES, plan=lambda *_: planned)
-        monkeypatch.setitem(catalogue.STUDIES, "proxies", study)
-        monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
-        arguments = ["loadtests", "proxies", "--output"]
-        monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path / "failing.jsonl")])
-        assert __main__.main() == 1
-        assert "3 requests failed" in capsys.readouterr().err
-        planned.pop()
-        monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path / "sound.jsonl")])
-        assert __main__.main() == 0

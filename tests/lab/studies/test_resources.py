@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from loadtests.measure import resources, sampler
-from loadtests.measure.sampler import Look, Sampler, Traffic
+from loadtests.measure.sampler import Look, Traffic
 from loadtests.reporting.model import Panels, Table
 from loadtests.studies import remote
 from loadtests.studies.resources import study as steps
@@ -17,7 +15,6 @@ from loadtests.studies.resources.study import STUDY
 from tests.lab.studies.small_run import chosen, run
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.server import wait_for
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -86,16 +83,6 @@ def test_time_of_processes_that_have_ended_counts() -> None:
     assert exact >= 0.4 - rounding
     assert exact - rounding <= user + system <= later + rounding
     assert sampler.times([process.pid]) == (0, 0)
-
-
-def test_a_sampler_looks_until_the_end() -> None:
-    with Sampler(lambda: [os.getpid()], "lo", 0.05) as sampling:
-        wait_for(lambda: len(sampling.looks) >= 3, "three looks")
-        seen = len(sampling.looks)
-    looks = sampling.looks
-    assert len(looks) > seen
-    assert all(one.time < other.time for one, other in itertools.pairwise(looks))
-    assert all(one.user <= other.user for one, other in itertools.pairwise(looks))
 
 
 def test_a_server_in_a_network(tmp_path: Path) -> None:

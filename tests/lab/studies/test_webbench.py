@@ -13,7 +13,6 @@ import pytest
 from loadtests.clients.native.fetch import Trace
 from loadtests.measure import histogram
 from loadtests.studies.originals import client_2001
-from loadtests.studies.study import TINY
 from loadtests.studies.webbench import study as webbench
 from loadtests.studies.webbench import workload
 from tests.lab.studies.small_run import chosen, failures, run, tables
@@ -26,23 +25,9 @@ def options(*arguments: str) -> argparse.Namespace:
 
 
 CLASSES = workload.files()
-FILES = {target: size for own in CLASSES.values() for target, size in own.items()}
 
 
 class TestFiles:
-    def test_as_many_and_as_large_as_in_2001(self) -> None:
-        assert sum(map(len, CLASSES.values())) == 6_471
-        assert sum(FILES.values()) == 67_108_864
-        assert len(FILES) == 6_471
-        assert workload.files() == CLASSES
-
-    def test_sizes_are_those_of_their_class(self) -> None:
-        assert tuple(CLASSES) == workload.CLASSES
-        for kind, own in CLASSES.items():
-            sizes = own.values()
-            assert kind.low <= min(sizes) < max(sizes) < kind.high
-            assert len(sizes) / len(FILES) == pytest.approx(kind.files, abs=1e-3)
-
     def test_an_answer_is_as_long_as_in_2001(self) -> None:
         """Its bytes per second over its requests per second, less a head of some 250 octets."""
         octets = sum(map(sum, client_2001.THROUGHPUT))
@@ -72,13 +57,6 @@ class TestPhases:
         assert ends == [[0.5], [1.0, 2.9], [3.0, 3.9]]
 
 
-class TestSettings:
-    def test_others(self) -> None:
-        told = "--threads 8 --think 0.1 --buffer 512 --ramp 0 --http 1.1"
-        found = webbench.settings(TINY, options(*told.split()))
-        assert found == webbench.Settings(TINY.seconds, 0.0, 8, 0.1, 512, "1.1")
-
-
 def test_a_small_run(tmp_path: Path) -> None:
     name = "poorhttp single"
     servers = chosen(webbench.STUDY, name)
@@ -101,11 +79,3 @@ def test_a_small_run(tmp_path: Path) -> None:
     text = " ".join(told[0].text)
     assert "not public" in text
     assert "exit code 3" in text
-
-
-def test_thinking_takes_time(tmp_path: Path) -> None:
-    thinking = vars(options("--think", "0.05"))
-    results = run(webbench.STUDY, tmp_path, chosen(webbench.STUDY, "poorhttp single"), **thinking)
-    (one,) = results.samples
-    # Four threads in 0.2 s, each at most once in 0.05 s and once besides.
-    assert 0 < one["requests"] <= 4 * 5

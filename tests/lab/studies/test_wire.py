@@ -35,22 +35,6 @@ from loadtests.studies.websocket.cases import Case, Frame
 from tests.packages import need
 from tests.testkit.server import join
 
-
-class TestCases:
-    def test_what_is_read(self) -> None:
-        known = {case.number: case for case in cases.cases()}
-        fragmented = known["5.6"]
-        assert [(one.kind, one.fin) for one in fragmented.sent] == [
-            *(("text", False), ("ping", True), ("more", True))
-        ]
-        expected = [("pong", b"ping payload"), ("text", b"fragment1fragment2")]
-        assert list(fragmented.right[0]) == expected
-        assert known["3.2"].right == [[("text", b"Hello, world!")], []]
-        assert (known["7.9.1"].end, known["7.9.1"].codes) == ("cut", [1002])
-        assert known["6.12.1"].end == "refuse"
-        assert known["7.3.4"].sent[0].payload == b"\x03\xe8Hello World!"
-
-
 ECHO = b"\x81\x05hello"
 GOODBYE = b"\x88\x02\x03\xe8"
 
