@@ -93,11 +93,12 @@ def answering(answer: bytes) -> Iterator[int]:
         thread.join(HANG)
 
 
-def nobody() -> int:
-    """A port where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+@pytest.fixture
+def closed() -> Iterator[int]:
+    """A port where nobody listens, and nobody can: it is bound."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 def rows(*given: tuple[int, ...]) -> Trace:
@@ -219,8 +220,8 @@ class TestTraced:
         # Not at the end, when all that is unanswered is given up, after five seconds.
         assert seen.seconds < fetch.PATIENCE
 
-    def test_nobody_listens(self) -> None:
-        found = fetch.traced(nobody(), HANG, 2, [["/"]], requests=50)
+    def test_nobody_listens(self, closed: int) -> None:
+        found = fetch.traced(closed, HANG, 2, [["/"]], requests=50)
         assert found.load.errors == {"connect": 50}
         assert set(found.trace.kind) == {KINDS.index("connect")}
 
@@ -347,8 +348,8 @@ class TestClients:
         assert load.errors["status"] > 0
 
     @pytest.mark.parametrize("way", ["ours serial", "ours threads", "fetch", "Locust"])
-    def test_nobody_listens(self, way: str) -> None:
-        load = client(way).drive(Job(nobody(), connections=2, seconds=0.2), None)
+    def test_nobody_listens(self, way: str, closed: int) -> None:
+        load = client(way).drive(Job(closed, connections=2, seconds=0.2), None)
         assert (load.requests, set(load.errors)) == (0, {"connect"})
 
 

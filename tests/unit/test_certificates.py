@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives import serialization
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.tls._tls import TlsConfig, TlsSettings
-from poorhttp.plugins.tls.certificate_watcher import folders_of
 from poorhttp.plugins.tls.certificates import Certificates
 from poorhttp.process.safe_open import open_regular
 from tests.support.certificate import certificate
@@ -230,34 +229,3 @@ def test_files_are_read_again(tmp_path: Path) -> None:
     assert os.fstat(found.fd).st_mode & 0o777 == 0
     with pytest.raises(OSError, match="not permitted"):
         os.pwrite(found.fd, b"x", 0)
-    path.write_bytes(b"broken")
-    found.reload()
-    assert (names(), found.number) == (["two.example"], 1)
-    path.unlink()
-    found.reload()
-    assert (names(), found.number) == (["two.example"], 1)
-    expired = authority.issue_cert("old.example", not_after=NOW - timedelta(days=1))
-    expired.private_key_and_cert_chain_pem.write_to_path(str(path))
-    found.reload()
-    assert (names(), found.number) == (["two.example"], 1)
-    write("three.example")
-    found.reload()
-    assert (names(), found.number) == (["three.example"], 2)
-
-
-def test_watched_folders(tmp_path: Path) -> None:
-    archive, live = tmp_path / "archive", tmp_path / "live"
-    archive.mkdir()
-    live.mkdir()
-    (archive / "cert1.pem").touch()
-    (live / "cert.pem").symlink_to("../archive/cert1.pem")
-    assert folders_of(str(live / "cert.pem")) == {str(live), str(archive)}
-    # As in a volume of Kubernetes.
-    (tmp_path / "..1").mkdir()
-    (tmp_path / "..data").symlink_to("..1")
-    (tmp_path / "tls.crt").symlink_to("..data/tls.crt")
-    assert folders_of(str(tmp_path / "tls.crt")) == {str(tmp_path), str(tmp_path / "..1")}
-    # Links in a circle, and to nothing.
-    (tmp_path / "a").symlink_to("a")
-    assert folders_of(str(tmp_path / "a")) == {str(tmp_path)}
-    assert folders_of("/nowhere/at/all") == {"/nowhere/at"}

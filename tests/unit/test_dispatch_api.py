@@ -290,23 +290,6 @@ def test_server_return_leaves_from_any_depth() -> None:
     assert answer.log == ""
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "text"),
-    [
-        (http.SERVER_RETURN(http.DONE), 200, "enough"),
-        (http.SERVER_RETURN(http.DECLINED), 404, ""),
-        (http.SERVER_RETURN, 500, ""),
-    ],
-)
-def test_server_return(error: Any, status: int, text: str) -> None:
-    def handler(req: http.Request) -> None:
-        req.write("enough")
-        raise error
-
-    answer = ask(serve(handler))
-    assert (answer.status, text or answer.text) == (status, answer.text)
-
-
 def test_an_exception_is_told_to_the_log_and_not_to_the_client() -> None:
     answer = ask(serve(fail), "/?token=7")
     assert answer.status == 500
@@ -399,16 +382,6 @@ def test_redirect_encodes_what_cannot_be_sent(url: str, location: str) -> None:
     assert answer.headers["location"] == location
 
 
-def test_redirect_after_sending_is_refused() -> None:
-    def handler(req: http.Request) -> None:
-        req.write("sent")
-        req.flush()
-        http.redirect(req, "/")
-
-    with pytest.raises(RuntimeError, match="already begun"):
-        ask(serve(handler))
-
-
 # Writing
 
 
@@ -494,23 +467,6 @@ def test_sendfile(tmp_path: Path) -> None:
     assert answer.body == b"* { color: red }"
     answer = ask(serve(handler), method="HEAD")
     assert (answer.headers["content-length"], answer.body) == ("16", b"")
-
-
-def test_sendfile_uses_the_servers_wrapper(tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_bytes(b"page")
-    wrapped = []
-
-    def wrapper(opened: Any) -> list[bytes]:
-        wrapped.append(opened.name)
-        with opened:
-            return [opened.read()]
-
-    def handler(req: http.Request) -> None:
-        req.sendfile(str(file))
-
-    answer = ask(serve(handler), environ={"wsgi.file_wrapper": wrapper})
-    assert (answer.body, wrapped) == (b"page", [str(file)])
 
 
 # Headers

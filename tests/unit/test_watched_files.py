@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -243,17 +242,6 @@ def test_a_folder_that_is_named_is_watched_whatever_its_name(tmp_path: Path, of:
     project = of(target=".build/site/app.py")
     assert project.folders() == [str(tmp_path), str(tmp_path / ".build/site")]
     assert project.kind(str(tmp_path / ".build/site/app.py")) == "code"
-
-
-def test_files_nobody_reloads_for_are_not_watched(tmp_path: Path, of: Of) -> None:
-    files(tmp_path, "app.py", "photos/2020/a.jpg", "photos/app/main.py", "cgi-bin/x")
-    settings: dict[str, Any] = {
-        "static": ["/p=photos"],
-        "mount": ["/c=cgi:cgi-bin", "/a=photos/app/main.py"],
-    }
-    watched = of(live=False, **settings).folders()
-    assert watched == [str(tmp_path), str(tmp_path / "photos/app")]
-    assert len(of(**settings).folders()) == 5
 
 
 def test_links_are_followed_and_no_folder_is_watched_twice(tmp_path: Path, of: Of) -> None:

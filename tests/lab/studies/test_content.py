@@ -17,11 +17,9 @@ from loadtests.clients.native import fetch
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.reporting import markdown
-from loadtests.servers import fixtures, registry
-from loadtests.servers.running import Running
+from loadtests.servers import fixtures
 from loadtests.stats.results import Results
 from loadtests.studies import engine
-from loadtests.studies.bench import scenarios
 from loadtests.studies.content import experiments
 from loadtests.studies.content.study import STUDY
 from tests.testkit.client import HANG
@@ -62,15 +60,6 @@ def saying(answer: bytes, *, at_once: int = 1 << 20, keep: bool = True) -> Itera
 
 
 class TestFetch:
-    def test_a_number_of_requests_and_no_more(self) -> None:
-        with Running(registry.FLOOR, scenarios.HELLO) as running:
-            load = fetch.drive(running.port, HANG, 3, [["/a", "/b"], ["/c"]], requests=100)
-        assert load.requests == 100
-        assert load.errors == {}
-        assert load.octets % 100 == 0
-        assert load.octets > 100 * len(running.answer.body)
-        assert 0 < load.p50_us <= load.p99_us <= load.max_us
-
     @pytest.mark.parametrize(
         ("answer", "at_once"),
         [
@@ -84,12 +73,6 @@ class TestFetch:
     def test_where_an_answer_ends(self, answer: bytes, at_once: int) -> None:
         with saying(answer, at_once=at_once) as port:
             load = fetch.drive(port, HANG, 2, [["/", "/"]], requests=6)
-        assert (load.requests, load.errors, load.octets) == (6, {}, 6 * len(answer))
-
-    def test_a_connection_for_each_visit(self) -> None:
-        answer = b"HTTP/1.1 200 OK\r\n\r\nto the end"
-        with saying(answer, keep=False) as port:
-            load = fetch.drive(port, HANG, 2, [["/"]], requests=6, keep=False)
         assert (load.requests, load.errors, load.octets) == (6, {}, 6 * len(answer))
 
     @pytest.mark.parametrize(

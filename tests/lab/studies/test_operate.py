@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import threading
-import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,6 @@ from loadtests.clients.steady import connection as line
 from loadtests.clients.steady import handle
 from loadtests.clients.steady.tally import Tally
 from loadtests.errors import ServerFailure
-from loadtests.network.port import free_port
 from loadtests.reporting import markdown
 from loadtests.servers.registry import operate
 from loadtests.servers.registry.operate import OperatedServer
@@ -36,7 +34,7 @@ from tests.testkit.server import wait_for
 REQUEST = re.compile(rb"GET /small\?size=(\d+)&token=(\S+) HTTP/1\.1\r\n")
 
 Answer = tuple[bytes, str]
-"""What is sent, and what becomes of the connection: `keep`, `close`, `close soon` or `reset`."""
+"""What is sent, and what becomes of the connection: `keep`, `close` or `reset`."""
 
 
 def head(token: str, length: int, *fields: str, status: str = "200 OK") -> bytes:
@@ -111,8 +109,6 @@ class Scripted:
             token = found[2].decode("ascii")
             octets, then = self._answer(token, content(token, int(found[1])))
             connection.sendall(octets)
-        if then == "close soon":
-            time.sleep(0.15)
         if then == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.close()
@@ -180,7 +176,11 @@ class TestSteady:
         assert fault.opened <= fault.at
 
     def test_refused(self) -> None:
-        tally = drive(free_port(), lambda tally: tally.kinds["refused"], busy=1)
+        with socket.socket() as bound:
+            # It does not listen, and so long nobody else can.
+            bound.bind(("127.0.0.1", 0))
+            port = bound.getsockname()[1]
+            tally = drive(port, lambda tally: tally.kinds["refused"], busy=1)
         assert set(tally.kinds) == {"refused"}
 
     def test_who_is_told_that_it_closes_asks_elsewhere(

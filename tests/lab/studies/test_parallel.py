@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from array import array
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from loadtests.clients.native.fetch import Trace
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server
-from loadtests.stats.results import Results, Spread
+from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
 from loadtests.studies.parallel import study as parallel
@@ -101,26 +100,6 @@ class TestRun:
     def test_one_that_ends(self, records: list[store.Record]) -> None:
         failures = [record for record in records if record["record"] == "failure"]
         assert [failure["server"] for failure in failures] == ["ends", "ends"]
-
-
-class TestOptions:
-    def test_a_ramp(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(parallel, "RAMP", (50, 50_000))
-        monkeypatch.setattr(parallel, "HANDLERS", ())
-        writing = store.Store(tmp_path / "results.jsonl", "now")
-        lab = _lab(writing, TINY)
-        options = Namespace(servers=["some"], parallel_seconds=None, raised=True)
-        planned = parallel.STUDY.plan(lab, TINY, _chosen(SINGLE), options)
-        engine.run(lab, planned, "test", study="parallel")
-        writing.close()
-        [section] = parallel.ramps(Results(writing.records).experiment("parallel"))
-        [table] = section.parts
-        assert isinstance(table, Table)
-        [[server, kept, flooded, _]] = table.rows
-        assert server == SINGLE
-        assert isinstance(kept, Spread)
-        assert isinstance(flooded, Spread)
-        assert (kept.median, flooded.median) == (50, 50_000)
 
 
 class TestReport:
