@@ -21,7 +21,7 @@ import pytest
 from loadtests import store
 from loadtests.advise import answer, command, report, workload
 from loadtests.advise.answer import P99, THROUGHPUT, Advice, Wish, advise
-from loadtests.advise.configuration import Configuration, Probe, space
+from loadtests.advise.configuration import Configuration, Probe, sensible, space
 from loadtests.advise.search import Found, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
@@ -141,6 +141,12 @@ def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time(seeds: int) ->
     assert close >= 0.95 * seeds
     assert max(parts) <= 0.25
     assert sum(counts) / len(counts) < 0.4
+
+
+def test_limits_of_candidates() -> None:
+    limited = space(8, MODES, max_workers=2, max_threads=4)
+    assert max(one.workers for one in limited) == 2
+    assert max(one.threads for one in limited) == 4
 
 
 def test_equals_go_to_the_smaller() -> None:
@@ -626,6 +632,17 @@ def test_noise_does_not_rank() -> None:
     text = report.terminal(advice, Target("app.py"))
     assert "≈" in text
     assert "does not tell" in text
+
+
+def test_no_more_computing_workers_than_cores() -> None:
+    candidates = space(2, MODES)
+    assert max(one.workers for one in candidates) == 4
+    assert max(one.workers for one in sensible(candidates, 2, 1.0)) == 2
+    more = [one for one in sensible(candidates, 2, 0.1) if one.workers > 2]
+    assert {one.name for one in more} == {"forking 3", "forking 4"}
+    # Of four that compute for six tenths of the time more than two compute at once.
+    most = [one for one in sensible(candidates, 2, 0.6) if one.workers > 2]
+    assert {one.name for one in most} == {"forking 3"}
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
             r'^x\.ini:3: unknown option "thread"; did you mean "threads"\?$',
         ),
         ("[http]\nmax-body = 4\n", r'^x\.ini:2: unknown option "max-body"; .*"max_body"\?$'),
-        ("[http]\nThreads = 4\n", r'^x\.ini:2: unknown option "Threads"; .*"threads"\?$'),
+        ("[http]\nTHREADS = 4\n", r'^x\.ini:2: unknown option "THREADS"; .*"threads"\?$'),
         ("[http]\ntyp = single\n", r'^x\.ini:2: unknown option "typ"; did you mean "type"\?$'),
         ("[http]\nzebra = 4\n", r'^x\.ini:2: unknown option "zebra"$'),
         ("[http]\nthreads = many\n", r'^x\.ini:2: threads: "many" is not a whole number'),

@@ -469,6 +469,20 @@ def test_sendfile(tmp_path: Path) -> None:
     assert (answer.headers["content-length"], answer.body) == ("16", b"")
 
 
+def test_sendfile_after_writing(tmp_path: Path) -> None:
+    file = tmp_path / "rest"
+    file.write_bytes(b"rest")
+
+    def handler(req: http.Request) -> None:
+        req.content_type = "text/x-own"
+        req.write("first, ")
+        req.sendfile(str(file))
+
+    answer = ask(serve(handler))
+    assert answer.text == "first, rest"
+    assert answer.headers == {"content-type": "text/x-own", "content-length": "11"}
+
+
 # Headers
 
 

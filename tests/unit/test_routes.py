@@ -123,6 +123,37 @@ def test_the_longest_prefix_of_whole_segments(path: str, name: str, script: str,
     assert (found["name"], found["SCRIPT_NAME"], found["PATH_INFO"]) == (name, script, rest)
 
 
+def test_below_a_script_name_that_is_there_already() -> None:
+    inner = Mounts({"": {"/b": mounted.one}})
+    outer = Mounts({"": {"/a": inner}})
+    found = told(outer, "/a/b/c")
+    assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/a/b", "/c")
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("example.org", "two"),
+        ("EXAMPLE.org.:8080", "two"),
+        ("www.example.org", "three"),
+        ("a.b.example.org", "three"),
+        ("b.deep.example.org", "one"),
+        ("xexample.org", "one"),
+        ("", "one"),
+        ("[::1]", "two"),
+        ("[::1]:8080", "two"),
+        ("[::2]:8080", "one"),
+    ],
+)
+def test_hosts(host: str, name: str, site: Path) -> None:
+    application = read(
+        f"[http]\ntarget = {APP}:one\n[host:*.example.org]\ntarget = {APP}:three\n"
+        f"[host:example.org [::1]]\ntarget = {APP}:two\n"
+        f"[host:*.deep.example.org]\ntarget = {APP}:one\n"
+    ).load()
+    assert told(application, "/", Host=host)["name"] == name
+
+
 def test_what_is_mounted_twice_is_loaded_once(site: Path) -> None:
     (site / "counting.py").write_text(
         "made = []\ndef make():\n    made.append(1)\n"

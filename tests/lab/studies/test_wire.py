@@ -35,6 +35,14 @@ from loadtests.studies.websocket.cases import Case, Frame
 from tests.packages import need
 from tests.testkit.server import join
 
+
+def test_frames() -> None:
+    assert Frame("text", b"a").encoded() == b"\x81\x81ZZZZ;"
+    assert Frame("op11", b"", False, 5).encoded() == b"\x5b\x80ZZZZ"
+    assert Frame("binary", bytes(126)).encoded()[:4] == b"\x82\xfe\x00\x7e"
+    assert Frame("binary", bytes(65536)).encoded()[:10] == b"\x82\xff" + (65536).to_bytes(8, "big")
+
+
 ECHO = b"\x81\x05hello"
 GOODBYE = b"\x88\x02\x03\xe8"
 
