@@ -290,6 +290,23 @@ def test_server_return_leaves_from_any_depth() -> None:
     assert answer.log == ""
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (http.SERVER_RETURN(http.DONE), 200, "enough"),
+        (http.SERVER_RETURN(http.DECLINED), 404, ""),
+        (http.SERVER_RETURN, 500, ""),
+    ],
+)
+def test_server_return(error: Any, status: int, text: str) -> None:
+    def handler(req: http.Request) -> None:
+        req.write("enough")
+        raise error
+
+    answer = ask(serve(handler))
+    assert (answer.status, text or answer.text) == (status, answer.text)
+
+
 def test_an_exception_is_told_to_the_log_and_not_to_the_client() -> None:
     answer = ask(serve(fail), "/?token=7")
     assert answer.status == 500
@@ -349,6 +366,13 @@ def test_an_error_page_knows_the_exception() -> None:
     assert "LookupError" in answer.log
 
 
+def test_an_error_page_keeps_allow() -> None:
+    application = table(handlers={"/": (http.METHOD_GET, hello)}, errors={405: lambda req: "no"})
+    answer = ask(application, method="PUT")
+    assert (answer.status, answer.text) == (405, "no")
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
 # Redirects
 
 
@@ -380,6 +404,16 @@ def test_redirect_for_good_with_a_text() -> None:
 def test_redirect_encodes_what_cannot_be_sent(url: str, location: str) -> None:
     answer = ask(serve(lambda req: http.redirect(req, url)))
     assert answer.headers["location"] == location
+
+
+def test_redirect_after_sending_is_refused() -> None:
+    def handler(req: http.Request) -> None:
+        req.write("sent")
+        req.flush()
+        http.redirect(req, "/")
+
+    with pytest.raises(RuntimeError, match="already begun"):
+        ask(serve(handler))
 
 
 # Writing
@@ -446,6 +480,15 @@ def test_flush_sends_at_once() -> None:
     assert (started, written, sent) == (["200 OK"], [b"one ", b"two "], [False, True])
 
 
+def test_flush_of_head_sends_no_body() -> None:
+    def handler(req: http.Request) -> None:
+        req.write("one", flush=True)
+        req.write("two")
+
+    answer = ask(serve(handler), method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
 def test_an_exception_after_flush_breaks_the_answer_off() -> None:
     def handler(req: http.Request) -> None:
         req.write("half", flush=True)
@@ -481,6 +524,23 @@ def test_sendfile_after_writing(tmp_path: Path) -> None:
     answer = ask(serve(handler))
     assert answer.text == "first, rest"
     assert answer.headers == {"content-type": "text/x-own", "content-length": "11"}
+
+
+def test_sendfile_uses_the_servers_wrapper(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_bytes(b"page")
+    wrapped = []
+
+    def wrapper(opened: Any) -> list[bytes]:
+        wrapped.append(opened.name)
+        with opened:
+            return [opened.read()]
+
+    def handler(req: http.Request) -> None:
+        req.sendfile(str(file))
+
+    answer = ask(serve(handler), environ={"wsgi.file_wrapper": wrapper})
+    assert (answer.body, wrapped) == (b"page", [str(file)])
 
 
 # Headers
