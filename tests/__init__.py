@@ -10,7 +10,6 @@ plugin_contract.py     The names that plug-ins may import: `python -m tests.plug
 covering.py            The tests that cover changed files: `make test-for`
 conftest.py            Fixtures and the two levels: modes, shared servers
 test_architecture.py   Limits of the source: arrows between rooms, names of plug-ins, circles
-test_request_page.py   docs/internals/request.md: each function that it names exists
 commands/              The commands: arguments, files that they write, completion, man pages
 unit/                  Parsers and other functions, called in the test's own process
 protocol/              HTTP, WSGI and raw TCP: what is accepted, refused and limited

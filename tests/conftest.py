@@ -47,7 +47,6 @@ LONGEST = {
     "images",
     "mercurial",
     "plugins",
-    "site",
     "tests/commands/test_init_deployed.py",
     "tests/commands/test_migrate_hostile.py",
     "tests/dev/test_django_command.py",

@@ -19,9 +19,9 @@ from typing import Any, cast
 import pytest
 
 from loadtests import store
-from loadtests.advise import answer, command, prove, report, workload
-from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Wish, advise
-from loadtests.advise.configuration import Configuration, Probe, distance, sensible, space
+from loadtests.advise import answer, command, report, workload
+from loadtests.advise.answer import P99, THROUGHPUT, Advice, Wish, advise
+from loadtests.advise.configuration import Configuration, Probe, sensible, space
 from loadtests.advise.search import Found, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
@@ -35,11 +35,9 @@ from loadtests.measure.resources import living
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Bars, Table
 from loadtests.reporting.provenance import lost
-from loadtests.servers import running as process
 from loadtests.servers.registry import named
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import command as studies
 from loadtests.studies.bench.scenarios import HELLO
 from poorhttp.config import loader
 from tests.support.forked_command import run_command
@@ -145,45 +143,10 @@ def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time(seeds: int) ->
     assert sum(counts) / len(counts) < 0.4
 
 
-@seeds
-def test_chance_alone_does_not_find_it(seeds: int) -> None:
-    """Else the made-up servers would prove nothing."""
-    close = 0
-    for seed in range(seeds):
-        machine = Machine(seed)
-        rates = [machine.rate(one) for one in machine.candidates]
-        best = max(rate for rate in rates if rate is not None)
-        guess = rates[seed * 7919 % len(rates)]
-        close += guess is not None and guess >= 0.9 * best
-    assert close < 0.6 * seeds
-
-
-def test_candidates() -> None:
-    small = space(2, MODES)
-    assert len(small) == len(set(small)) == 1 + 3 + 4 * 7 + 4
-    assert small[0] == Configuration("single")
-    assert {one.workers for one in space(4, ["forking"])} == {2, 3, 4, 6, 8}
+def test_limits_of_candidates() -> None:
     limited = space(8, MODES, max_workers=2, max_threads=4)
     assert max(one.workers for one in limited) == 2
     assert max(one.threads for one in limited) == 4
-    assert Configuration("threading", 2, 8).name == "threading 2 × 8"
-    assert Configuration("forking", 3, preload=True).name == "forking 3 preloaded"
-    assert distance(Configuration("single"), Configuration("threading", 1, 1)) == 0
-    assert distance(Configuration("gevent", 1), Configuration("threading", 1, 1)) > 4
-
-
-def test_a_guess_knows_what_a_process_can_do() -> None:
-    computes = Probe(0.002, 0.002, 1)
-    rates = guesses(computes, space(2, MODES), 64, 2)
-    assert rates[Configuration("forking", 2)] > 1.7 * rates[Configuration("single")]
-    assert rates[Configuration("threading", 1, 64)] < rates[Configuration("forking", 2)]
-    assert rates[Configuration("threading", 1, 64)] < rates[Configuration("threading", 1, 8)]
-    waits = Probe(0.02, 0.0002, 1)
-    rates = guesses(waits, space(2, MODES), 64, 2)
-    assert rates[Configuration("threading", 1, 64)] > 30 * rates[Configuration("single")]
-    assert computes.kind == "it computes"
-    assert waits.kind == "it waits"
-    assert computes.latency(1000, 900) > computes.latency(1000, 100)
 
 
 def test_equals_go_to_the_smaller() -> None:
@@ -392,34 +355,6 @@ def test_targets_that_cannot_be(project: Path) -> None:
         Target(file=several).check()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[http]\ntarget = app.py\nworker = 2\n", 'wrong.ini:3: unknown option "worker"'),
-        ("[http]\ntarget = app.py\nthreads = many\n", "wrong.ini:3: threads: "),
-        ("[http]\nworkers = 2\n", "wrong.ini names no target"),
-        ("[http]\ntarget = tcp:app:handler\n", "no HTTP"),
-        ("[http]\n[service:a]\ntarget =\n    tcp:app:handler\nbind = unix:a\n", "no HTTP"),
-        ("target = app.py\n", 'wrong.ini:1: "target" is in no section'),
-    ],
-)
-def test_files_that_the_server_refuses(project: Path, text: str, said: str) -> None:
-    file = project / "wrong.ini"
-    file.write_text(text)
-    with pytest.raises(LabError, match=re.escape(said)):
-        Target(file=file).check()
-
-
-def test_content_without_a_target_of_its_own(project: Path) -> None:
-    """A mounted application, files, a host; and the application is not loaded to see it."""
-    (project / "app.py").write_text("raise SystemExit('loaded')")
-    for lines in ("mount = /a=app.py", "static = /s=.", "[host:example.org]\ntarget = app.py"):
-        file = project / "content.ini"
-        file.write_text(f"[http]\n{lines}\n")
-        Target(file=file).check()
-    Target("app.py").check()
-
-
 def bench(folder: Path, asked: Workload | None = None) -> Bench:
     """Ready to measure."""
     keeping = store.Store(folder / "results.jsonl", "test")
@@ -454,24 +389,15 @@ def broken(project: Path, body: str) -> None:
     ("source", "why"),
     [
         ("import nothing_of_this_name\n", "nothing_of_this_name"),
-        ("import os\nos._exit(3)\n", "exit code 3"),
-        (HELLO_APP.replace("200 OK", "500 No"), "status 500"),
         (HELLO_APP.replace("200 OK", "404 No"), "error answers"),
-        (
-            "import time\n" + HELLO_APP.replace("    start", "    time.sleep(60)\n    start"),
-            "a req",
-        ),
     ],
-    ids=["import", "exit", "500", "404", "hangs"],
+    ids=["import", "404"],
 )
 def test_an_application_that_does_not_work(
     project: Path, source: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It is asked for so long, and then for ten times as long.
     monkeypatch.setattr(answer, "PROBE_SECONDS", 0.05)
-    if "sleep" in source:
-        # It is not answered, however long that is waited for.
-        monkeypatch.setattr(process, "ANSWER_SECONDS", 0.5)
     (project / "app.py").write_text(source, encoding="utf-8")
     measuring = bench(project)
     with pytest.raises(LabError, match=f"cannot be measured.*{why}"):
@@ -529,34 +455,6 @@ def test_one_that_hangs_under_load(project: Path) -> None:
     assert "answered nothing" in sample.failure
 
 
-@pytest.mark.usefixtures("nothing_left")
-def test_a_search(project: Path) -> None:
-    # So long that a busy machine, too, does more of them with more threads.
-    broken(project, "time.sleep(0.02)")
-    asked = [Request("/a"), Request("/b", "HEAD"), Request("/c", "POST", body=b"x")]
-    measuring = bench(project, Workload(asked, "three requests"))
-    candidates = [
-        one for one in space(2, ["single", "threading"]) if one.workers == 1 and one.threads <= 16
-    ]
-    advice = advise(measuring, candidates, Wish([1, 16], 2), 5)
-    measuring.store.close()
-    assert list(advice.answers) == [THROUGHPUT, P99, MEMORY]
-    assert advice.answers[THROUGHPUT].configuration.threads > 1
-    assert advice.probe.service >= 0.02
-    assert 0 < advice.probe.share < 1
-    for sample in measuring.samples:
-        assert sample.failure == ""
-        assert 0 < sample.p50_us <= sample.p99_us <= sample.max_us
-        assert sample.mean_us >= 19_000
-        assert sample.pss > 2**20
-        assert sample.processes >= 2
-        assert sample.rate == pytest.approx(sample.requests / sample.seconds, rel=0.01)
-    text = report.terminal(advice, measuring.target)
-    assert "mode = threading" in text
-    page = report.sections(Results(measuring.store.records), advice, "three")
-    assert page[0].title == report.ANSWERS
-
-
 def sample(one: Configuration, rate: float, pss: int) -> Sample:
     """As if it had been measured."""
     return Sample(one, "search", None, 64, 0, 1.0, int(rate), rate, pss=pss)
@@ -580,8 +478,9 @@ def test_waiting_for_cores_is_read_from_the_kernel() -> None:
 def test_the_command(project: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "loadtests", "advise", "app.py", "--budget=3"),
-            *("--max-workers", "2", "--max-threads", "4", "--connections", "4"),
+            *(sys.executable, "-m", "loadtests", "advise", "app.py", "--budget=2"),
+            *("--modes", "single,threading", "--max-workers", "1", "--max-threads", "2"),
+            *("--connections", "4"),
             *("--output", "out.jsonl", "--page", "out.html"),
         ],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -601,24 +500,9 @@ def test_the_command(project: Path) -> None:
     assert "<table>" in (project / "out.html").read_text(encoding="utf-8")
 
 
-def test_a_recommendation_that_cannot_be_written_is_told(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "advise", lambda *_: advised({Configuration("single"): 1000}))
-    parser = argparse.ArgumentParser()
-    command.add(parser.add_subparsers())
-    words = ["--budget=2", "--modes=single", "--connections=2", "--write=none/poorhttp.ini"]
-    options = parser.parse_args(["advise", "app.py", *words, f"--output={project / 'out'}"])
-    assert command.run(options, "advise") == 1
-    told = capsys.readouterr().out
-    assert told.startswith("If unsure, take this: single\n\n[http]\ntarget = app.py")
-    assert "none/poorhttp.ini: No such file" in told
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["no_such.py"], "cannot be measured.*no_such"),
         (["app.py", "--requests", "none.log"], "No such file"),
         (["app.py", "--like", "none.log"], "No such file"),
         (["app.py", "--write", "app.py"], "app.py already exists"),
@@ -663,12 +547,6 @@ def test_a_locust_file_of_the_user_s(project: Path) -> None:
     assert sample.rate > 10
 
 
-@pytest.mark.usefixtures("nothing_left")
-def test_without_locust(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locust, "missing", lambda: "locust is not installed")
-    assert "locust is not installed" in visited(project).failure
-
-
 def test_the_client_counts_what_there_is() -> None:
     server = named(["poorhttp threading 8"])[0]
     with Running(server, HELLO) as running:
@@ -700,58 +578,6 @@ def test_times_count_from_when_a_request_was_due(project: Path) -> None:
     # It does 50 a second: those that are due at the end wait for all that were due before.
     assert sample.p99_us > 500_000
     assert "unanswered" in sample.failure
-
-
-def test_the_report_of_a_proof() -> None:
-    figure = {
-        "record": "figure",
-        "run": "r",
-        "experiment": prove.PROVE,
-        "server": "waits",
-        "name": "throughput",
-        "value": 0.97,
-        "low": 0.95,
-        "high": 1.01,
-        "rounds": 3,
-        "found": "gevent 1",
-        "best": "gevent 2",
-        "candidates": 36,
-        "grid_seconds": 100.0,
-        "search_seconds": 25.0,
-    }
-    (section,) = prove.sections(Results([figure]))
-    (table,) = section.parts
-    assert isinstance(table, Table)
-    assert len(table.rows[0]) == len(table.columns)
-    assert prove.sections(Results([])) == []
-
-
-def test_without_matplotlib_there_is_no_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "loadtests.reporting.page", None)
-    monkeypatch.delattr("loadtests.reporting.page", raising=False)
-    assert not studies.publish(tmp_path / "page.html", "Advice", [], Results([]))
-    assert "pip install '.[lab]'" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_help_has_no_doubled_percent() -> None:
-    parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
-    command.add(commands)
-    text = commands.choices["advise"].format_help()
-    assert "70 % of" in text
-    assert "%%" not in text
-
-
-@pytest.mark.parametrize("words", [["--for", "througput"], ["--modes", "threadin,single"]])
-def test_misspelt_words(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    command.add(parser.add_subparsers())
-    with pytest.raises(SystemExit):
-        parser.parse_args(["advise", "app.py", *words])
-    assert "did you mean" in capsys.readouterr().err
 
 
 def advised(rates: dict[Configuration, float], **wish: Any) -> Advice:
@@ -790,13 +616,6 @@ def test_the_recommendation_is_the_smallest_that_is_good_enough() -> None:
     advice = advised({SMALL: 950, LARGE: 1000})
     advice.found[THROUGHPUT].failed = [SMALL]
     assert report.recommended(advice) == LARGE
-
-
-def test_reasons_fit_into_a_file() -> None:
-    lines = report.reasons(advised({SMALL: 500, LARGE: 1000}))
-    assert all(len(line) <= report.WIDTH for line in lines)
-    assert " ".join(lines).startswith("Measured: 1,000 requests/s with 64 connections, 32 MiB. ")
-    assert len(lines) > 2
 
 
 def test_noise_does_not_rank() -> None:
@@ -879,26 +698,6 @@ def test_what_limits(
     assert report.step(advice, SMALL)
 
 
-def test_waiting_threads_want_more_threads() -> None:
-    few = Configuration("threading", 1, 8)
-    advice = advised({few: 390, SMALL: 3000})
-    advice.samples = [replace(one, cpu_us=200.0) for one in advice.samples]
-    word, sentence = report.limit(advice, few)
-    assert (word, "all 8 threads wait" in sentence) == ("waiting", True)
-    assert report.step(advice, few).startswith("threading 1 × 16:")
-
-
-def test_a_step_up_and_other_choices_have_their_cost() -> None:
-    advice = advised({SMALL: 500, LARGE: 1000})
-    advice.answers[MEMORY] = answer.Answer(SMALL, "why")
-    (words,) = report.others(advice, LARGE)
-    assert words.startswith("threading 1 × 64, for memory: 500 requests/s instead of 1,000")
-    assert words.endswith("16 MiB less.")
-    assert report.step(advice, SMALL).startswith("threading 2 × 64: +16 MiB for 2.00 × ")
-    # A third worker computes on a third core only.
-    assert "on 3 cores" in report.step(advice, LARGE)
-
-
 def test_nothing_is_overwritten(project: Path) -> None:
     assert report.write("one", None) == "poorhttp.ini"
     assert report.write("two", None) == "poorhttp.2.ini"
@@ -929,15 +728,6 @@ def test_like_a_log(tmp_path: Path) -> None:
     file.write_text('{"target": "/"}', encoding="utf-8")
     with pytest.raises(LabError, match="no times"):
         recorded(file, at_its_rate=True)
-
-
-def test_of_very_many_requests_some_of_the_whole_file_are_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workload, "MOST", 10)
-    file = tmp_path / "requests.jsonl"
-    file.write_text("\n".join(f'{{"target": "/{n}"}}' for n in range(95)), encoding="utf-8")
-    assert [one.target for one in ask(file)] == [f"/{n}" for n in range(0, 95, 10)]
 
 
 def test_the_terminal_fits_a_screen() -> None:

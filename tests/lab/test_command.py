@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 
 from loadtests import __main__, store
-from tests.packages import need
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, wait_for
 
 LAB = (sys.executable, "-m", "loadtests")
-STUDY = ("influence", "--tiny", "--servers", "poorhttp single", "--clients", "wrk,fetch")
+STUDY = ("serial", "--tiny", "--servers", "poorhttp single")
 ROOM = 1 << 16
 
 
@@ -48,17 +47,23 @@ def marked(mark: str) -> list[str]:
     return found
 
 
-def test_interrupted_and_resumed(tmp_path: Path) -> None:
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs the lab in this process, which has imported it; returns the exit code."""
+    monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
+        return __main__.main()
+
+    return main
+
+
+def test_interrupted_and_resumed(tmp_path: Path, run: Callable[..., int]) -> None:
     path, mark = tmp_path / "results.jsonl", secrets.token_hex()
     # Enough steps that some are left when the first is over.
-    many = (
-        "influence",
-        "--tiny",
-        "--servers",
-        "poorhttp single,poorhttp threading",
-        "--clients",
-        "wrk,fetch",
-    )
+    many = ("serial", "--tiny", "--servers", "poorhttp single,poorhttp threading")
     command = [*LAB, *many, "--output", str(path)]
     with subprocess.Popen(
         command,
@@ -78,15 +83,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     # Half a line is what a run leaves that had no time even for that.
     with path.open("a", encoding="utf-8") as file:
         file.write('{"record": "sam')
-    resumed = subprocess.run(
-        [*LAB, *many[:1], *many[2:], "--resume", str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
-    assert resumed.returncode == 0, resumed.stderr
+    assert run(many[0], *many[2:], "--resume", str(path)) == 0
     whole = done(path)
     assert before < whole, "nothing was left to do"
     assert set(whole.values()) == {1}
@@ -98,17 +95,14 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., str]:
-    """What the lab says to arguments that it refuses; in this process, which has imported it."""
+def refused(capsys: pytest.CaptureFixture[str], run: Callable[..., int]) -> Callable[..., str]:
+    """What the lab says to arguments that it refuses."""
 
-    def run(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
-        assert __main__.main() == 1
+    def said(*arguments: str) -> str:
+        assert run(*arguments) == 1
         return capsys.readouterr().err
 
-    return run
+    return said
 
 
 def test_what_cannot_be_resumed(tmp_path: Path, refused: Callable[..., str]) -> None:
@@ -123,7 +117,6 @@ def test_an_unknown_study(refused: Callable[..., str]) -> None:
 
 def test_no_room_for_the_results(tmp_path: Path) -> None:
     """They are told all the same, and what is in the file is whole."""
-    need("wrk")
     path = tmp_path / "results.jsonl"
     note = {"record": "note", "run": "0", "text": "x" * (ROOM - 400)}
     path.write_text(json.dumps(note) + "\n")
@@ -143,21 +136,11 @@ def test_no_room_for_the_results(tmp_path: Path) -> None:
     assert path.stat().st_size <= ROOM
 
 
-def test_several_studies_make_one_page(tmp_path: Path) -> None:
+def test_several_studies_make_one_page(tmp_path: Path, run: Callable[..., int]) -> None:
     """Each with the servers that it knows, and with the defaults of its own options."""
     path, page = tmp_path / "results.jsonl", tmp_path / "page.html"
-    lab = subprocess.run(
-        [
-            *(*LAB, "compare", "serial", "webbench", "--tiny", "--servers", "poorhttp single"),
-            *("--output", str(path), "--page", str(page)),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
-    assert lab.returncode == 0, lab.stderr
+    words = ("compare", "serial", "webbench", "--tiny", "--servers", "poorhttp single")
+    assert run(*words, "--output", str(path), "--page", str(page)) == 0
     runs = [record for record in records(path) if record["record"] == "run"]
     assert [run["study"] for run in runs] == ["serial", "webbench"]
     text = page.read_text()
@@ -181,10 +164,9 @@ def test_typing_errors_get_a_suggestion(
     words: tuple[str, ...],
     meant: str,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Callable[..., int],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["loadtests", *words])
     with pytest.raises(SystemExit) as ended:
-        sys.exit(__main__.main())
+        sys.exit(run(*words))
     assert ended.value.code not in (0, None)
     assert f'; did you mean "{meant}' in capsys.readouterr().err

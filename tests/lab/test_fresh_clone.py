@@ -68,23 +68,6 @@ def lab(python: Path, folder: Path, *words: str, **environ: str) -> str:
     return done.stdout
 
 
-def test_advice(python: Path, clone: Path, tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(
-        "import poorhttp\n\n"
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [('Content-Length', '1')])\n"
-        "    return [b'x']\n"
-    )
-    told = lab(
-        python,
-        clone,
-        *("advise", f"{tmp_path}/shop.py", "--budget", "2", "--modes", "single"),
-        *("--write", str(tmp_path / "advised.ini"), "--output", str(tmp_path / "results")),
-    )
-    assert "single" in told
-    assert "mode = single" in (tmp_path / "advised.ini").read_text(encoding="utf-8")
-
-
 def test_a_study_in_another_folder(python: Path, clone: Path, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     words = ["serial", "--tiny", "--servers", "poorhttp single", "--output", str(path)]

@@ -23,20 +23,6 @@ def test_at_once_and_once_more_at_the_end() -> None:
     assert times == [0, 1]
 
 
-def test_every_so_often() -> None:
-    times: list[int] = []
-    enough = threading.Event()
-
-    def note() -> None:
-        times.append(len(times))
-        if len(times) == 5:
-            enough.set()
-
-    with Repeatedly(note, 0.001):
-        assert enough.wait(HANG)
-    assert len(times) >= 6
-
-
 def test_a_failure_ends_it_and_is_told() -> None:
     times: list[int] = []
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import lzma
 import math
 import re
-import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +16,9 @@ import pytest
 
 from loadtests import store
 from loadtests.__main__ import main
-from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.reporting import markdown, promises, sheets, terminal
-from loadtests.reporting.cells import brief, number, written
+from loadtests.reporting.cells import number, written
 from loadtests.reporting.model import (
     Axis,
     Bar,
@@ -42,7 +39,7 @@ from loadtests.studies.study import Study
 from tests.support.browser import Browser
 
 if TYPE_CHECKING:
-    from matplotlib.axis import Axis as Drawn
+    pass
 
 MILLISECONDS = Column("time", "ms", 2, 1e3)
 TIMES = Table(
@@ -144,13 +141,6 @@ class TestNumbers:
     def test_number(self, value: float, places: int, text: str) -> None:
         assert number(value, places) == text
 
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [(0, "0"), (0.00123456, "0.00123"), (1.25, "1.25"), (14.32, "14.3"), (12345, "12,345")],
-    )
-    def test_brief(self, value: float, text: str) -> None:
-        assert brief(value) == text
-
     def test_cells(self) -> None:
         assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == (
             "1.25",
@@ -159,68 +149,6 @@ class TestNumbers:
         assert written(Spread(0.001, 0.001, 0.001, 1), MILLISECONDS) == ("1.00", "")
         assert written(None, MILLISECONDS).value == "–"
         assert written(None, Column("remarks"), text=True).value == ""
-
-
-class TestAxes:
-    def scaled(self, axis: Axis, values: list[float], room: int) -> Drawn:
-        """An axis of matplotlib, ready for these values."""
-        from matplotlib.figure import Figure as MatplotlibFigure
-
-        from loadtests.reporting.figures.chart import scale
-
-        drawn = MatplotlibFigure().subplots().xaxis
-        scale(drawn, axis, values, room)
-        return drawn
-
-    def labels(self, drawn: Drawn) -> list[str]:
-        return [label.get_text() for label in drawn.get_ticklabels()]
-
-    def fraction(self, drawn: Drawn, value: float) -> float:
-        """Where a value lies: 0 is the beginning of the axis, 1 its end."""
-        axes = drawn.axes
-        return float(axes.transAxes.inverted().transform(axes.transData.transform((value, 0)))[0])
-
-    def test_logarithmic_ticks_are_plain_numbers(self) -> None:
-        found = self.labels(self.scaled(Axis("t", log=True), [0.03, 700], 20))
-        assert found[:4] == ["0.02", "0.05", "0.1", "0.2"]
-        assert found[-1] == "1,000"
-        narrow = self.scaled(Axis("t", log=True), [0.03, 700], 5)
-        assert self.labels(narrow) == ["0.1", "1", "10", "100", "1,000"]
-
-    def test_zero_has_a_place_on_a_logarithmic_axis(self) -> None:
-        from loadtests.reporting.figures.chart import shown
-
-        axis = Axis("t", log=True)
-        found = self.scaled(axis, [0, 3, 90, -5], 12)
-        assert self.labels(found)[0] == "0"
-        assert self.fraction(found, 0) == 0
-        assert 0 < self.fraction(found, 3) < self.fraction(found, 90) < 1
-        assert shown(axis, 0)
-        assert not shown(axis, -5)
-        assert not shown(axis, math.nan)
-
-    @pytest.mark.parametrize("values", [[], [5], [0], [0, 0], [-3, -3], [7, 7]])
-    @pytest.mark.parametrize("log", [False, True])
-    def test_few_values(self, values: list[float], log: bool) -> None:
-        found = self.scaled(Axis("t", log=log), values, 8)
-        low, high = found.get_view_interval()
-        assert low < high
-        assert len(self.labels(found)) >= 2
-
-    def test_linear_ticks_begin_at_zero_and_enclose(self) -> None:
-        found = self.scaled(Axis("t"), [1200, 9300], 8)
-        assert self.labels(found)[0] == "0"
-        assert found.get_ticklocs()[-1] >= 9300
-        ended = self.scaled(Axis("t", high=9500), [9300], 8)
-        assert ended.get_view_interval()[1] == 9500
-
-    def test_names_keep_their_distance(self) -> None:
-        from loadtests.reporting.figures.lines import spaced
-
-        places = spaced([50, 51, 52, 90], 10, 0, 100)
-        assert places == pytest.approx([41, 51, 61, 90])
-        places = spaced([99, 99, 99], 10, 0, 100)
-        assert places == pytest.approx([80, 90, 100])
 
 
 # What draws is imported when a test needs it: each process of pytest imports this module, and
@@ -258,17 +186,16 @@ def texts(svg: str) -> list[str]:
 
 @pytest.mark.filterwarnings("error")
 class TestFigures:
-    @pytest.mark.parametrize("narrow", [False, True])
     @pytest.mark.parametrize("shown", FIGURES, ids=lambda shown: shown.name)
-    def test_names_all(self, shown: Figure, narrow: bool) -> None:
-        svg = inline(shown, narrow=narrow)
+    def test_names_all(self, shown: Figure) -> None:
+        svg = inline(shown)
         assert {"poorhttp single", "bjoern"} <= set(texts(svg))
         (title,) = elements(svg, "title")
         assert title.text == shown.title
         (described,) = elements(svg, "desc")
         assert "bjoern" in (described.text or "")
         width = float(ElementTree.fromstring(svg).attrib["viewBox"].split()[2])
-        assert width == pytest.approx(360 if narrow else 860, abs=0.1)
+        assert width == pytest.approx(860, abs=0.1)
 
     def test_text_is_text_in_a_font_of_the_system(self) -> None:
         svg = inline(LINES)
@@ -276,10 +203,6 @@ class TestFigures:
         assert "requests/s" in texts(svg)
         assert "DejaVu" not in svg
         assert "system-ui" in svg
-
-    def test_a_file_has_its_title(self) -> None:
-        assert {LINES.title, LINES.subtitle} <= set(texts(document(LINES)))
-        assert LINES.title not in texts(inline(LINES))
 
     def test_names_are_escaped(self) -> None:
         bars = Bars("n", "t", Axis("x"), [Bar("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])])
@@ -315,19 +238,12 @@ class TestFigures:
 
     LOG = Axis("t", "ms", log=True)
     ODD: ClassVar[list[Figure]] = [
-        Lines("no-lines", "t", TIME, TIME, []),
         Lines("no-points", "t", TIME, LOG, [Line("a", "#123456", [])]),
         Lines("nan", "t", LOG, LOG, [Line("a", "#123456", [(math.nan, 1), (1, math.nan)])]),
-        Lines("one", "t", LOG, LOG, [Line("a", "#123456", [(5, 3)], [(5, 2, 4)])]),
         Lines("zeros", "t", LOG, LOG, [Line("a", "#123456", [(0, 0), (1, -1), (2, 5)])]),
         Lines("negative", "t", LOG, LOG, [Line("a", "#123456", [(1, -1), (2, -5)])]),
-        Lines("flat", "t", TIME, TIME, [Line("a", "#123456", [(0, 0), (9, 0)])]),
-        Bars("no-bars", "t", TIME, []),
         Bars("none", "t", TIME, [Bar("a", "#123456", (None,))]),
-        Bars("zero", "t", LOG, [Bar("a", "#123456", (Spread(0, 0, 0, 1),))]),
         Bars("below", "t", LOG, [Bar("a", "#123456", (Spread(5, -3, 9, 2),))]),
-        Bars("effect", "t", TIME, [Bar("a", "#123456", (Spread(-5, -8, 1, 2),))]),
-        Panels("no-panels", "t", []),
         Panels("empty", "t", [Lines("e", "t", TIME, TIME, [])]),
     ]
 
@@ -335,7 +251,7 @@ class TestFigures:
     def test_odd_values(self, shown: Figure) -> None:
         svg = inline(shown, narrow=bool(self.ODD.index(shown) % 2))
         assert "nan" not in re.sub(r"<(title|desc).*?</\1>", "", svg).lower()
-        if shown.name in ("no-lines", "no-points", "nan", "no-bars", "none", "no-panels", "empty"):
+        if shown.name in ("no-points", "nan", "none", "empty"):
             assert "nothing was measured" in texts(svg)
 
     def test_who_was_not_measured_is_named(self) -> None:
@@ -406,7 +322,6 @@ class TestPage:
         for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL):
             ElementTree.fromstring(svg)
         assert html.count("<svg") == 2 * len(FIGURES)
-        assert html == page("All & more", SECTIONS, Results(RECORDS))
         # It says what was written.
         assert "<title>All &amp; more</title>" in html
         assert "With <code>code</code> &amp; &lt;tags&gt;." in html
@@ -414,9 +329,6 @@ class TestPage:
         assert '<td class="range">1.00 – 1.50</td>' in html
         assert "bjoern &amp; &lt;co&gt;" in html
         assert "A virtual machine." in html
-
-    def test_nothing_at_all(self) -> None:
-        assert "<h1>Empty</h1>" in page("Empty", [], Results([]))
 
     def test_colophon(self) -> None:
         told = markdown.tables(colophon(Results(RECORDS)))
@@ -448,16 +360,6 @@ class TestMarkdown:
         assert told.startswith("## What is **asked**\n\nWith `code` & <tags>.\n\n### Times")
         assert "svg" not in told
 
-    def test_document_has_its_figures_beside_it(self, tmp_path: Path) -> None:
-        twice = [*SECTIONS, *SECTIONS]
-        told = markdown.document(twice, tmp_path / "figures", "figures")
-        linked = re.findall(r"!\[(.*?)\]\((.*?)\)", told)
-        assert linked[0] == ("Requests & answers", "figures/rate.svg")
-        assert linked[3] == ("Requests & answers", "figures/rate-2.svg")
-        assert "*A virtual machine.*" in told
-        for _, path in linked:
-            ElementTree.parse(tmp_path / path)
-
 
 class TestSheets:
     @pytest.fixture
@@ -481,17 +383,6 @@ class TestSheets:
         assert head == ["server", *ends, "answers/s", "remarks"]
         assert ours == ["poorhttp single", "1.25", "1.0", "1.5", "12345.6", "client | saturated"]
         assert other == ["bjoern & <co>", "", "", "", "-0.2", ""]
-
-    def test_figures(self, folder: Path) -> None:
-        head, *rows = self.rows(folder / "rate.csv")
-        assert head == ["line", "concurrent requests", "requests/s", "lowest", "highest"]
-        assert rows[1] == ["poorhttp single", "10", "90", "80", "99"]
-        assert len(rows) == 6
-        head, *rows = self.rows(folder / "memory.csv")
-        assert head[:3] == ["bar", "part", "PSS, MiB median"]
-        assert rows[0] == ["poorhttp single", "user", "8", "7", "9"]
-        assert rows[3] == ["bjoern", "system", "", "", ""]
-        assert len(self.rows(folder / "parts.csv")) == 13
 
 
 class TestTerminal:
@@ -578,90 +469,6 @@ class TestCommand:
         assert "Failed measurements: 2;" in told
         assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
 
-    def test_what_cannot_be_written_is_said(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        missing = results.parent / "none" / "p.html"
-        assert self.report(monkeypatch, results, "--html", missing) == 1
-        assert f"{missing}: No such file or directory" in capsys.readouterr().err
-
-    def test_without_matplotlib_there_are_tables(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        for name in ("loadtests.reporting.figures.figure", "loadtests.reporting.page"):
-            monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.delattr("loadtests.reporting.figures.figure", raising=False)
-        monkeypatch.delattr("loadtests.reporting.page", raising=False)
-        assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
-        assert "pip install '.[lab]'" in capsys.readouterr().err
-        assert self.report(monkeypatch, results) == 0
-
-    def test_results_of_no_study(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        results.write_text(json.dumps({"record": "run", "run": "1"}) + "\n", encoding="utf-8")
-        assert self.report(monkeypatch, results, "--csv", results.parent / "csv") == 1
-        assert "nothing to report" in capsys.readouterr().err
-
-
-def _takeaway(tables: takeaways.Tables) -> str:
-    return f"The first takes {tables.said('times', 'time', ' ms')('poorhttp single')}."
-
-
-@pytest.fixture
-def project(results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with stored results and the pages that are made of them."""
-    root = results.parent
-    (root / "loadtests" / "results").mkdir(parents=True)
-    for name in ("one", "two"):
-        stored = root / "loadtests" / "results" / f"{name}.jsonl.xz"
-        stored.write_bytes(lzma.compress(results.read_bytes()))
-    (root / "docs").mkdir()
-    (root / "docs" / "benchmarks").mkdir()
-    (root / "docs" / docs.INDEX).write_text("# Pages\n\n<!-- pages -->\n<!-- end of pages -->\n")
-    made = {
-        "one": docs.Made("benchmarks/one.md", "One", "serial", _takeaway, "rate"),
-        "two": docs.Made("benchmarks/two.md", figure="gone"),
-    }
-    monkeypatch.setattr(docs, "MADE", made)
-    return root
-
-
-def test_figures_of_docs(project: Path) -> None:
-    """All are drawn, those that docs show in docs, too, and one that no results have is named."""
-    assert docs.figures(project) == ["docs/figures/gone.svg is shown, and no results have it"]
-    assert [path.name for path in (project / "docs").rglob("*.svg")] == ["rate.svg"]
-    for name in ("one", "two"):
-        drawn = sorted((project / "build" / "figures" / name).iterdir())
-        assert [path.name for path in drawn] == ["memory.svg", "parts.svg", "rate.svg"]
-        for path in drawn:
-            ElementTree.parse(path)
-
-
-def test_pages_of_docs(project: Path) -> None:
-    """A page begins with its sentence and its figure, and the index has the sentence, too."""
-    docs.pages(["one"], project)
-    page = (project / "docs" / "benchmarks" / "one.md").read_text(encoding="utf-8")
-    assert page.startswith("# One\n\nThe first takes 1.25 ms.\n\n![Requests & answers](../figures/")
-    assert re.findall(r"!\[.*?\]\((.*?)\)", page) == ["../figures/rate.svg"]
-    ElementTree.parse(project / "docs" / "figures" / "rate.svg")
-    assert "| **poorhttp single** |" in page
-    assert "`loadtests/results/one.jsonl.xz`" in page
-    listed = (project / "docs" / docs.INDEX).read_text(encoding="utf-8")
-    (row,) = (line for line in listed.splitlines() if "(one.md)" in line)
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells == ["[One](one.md)", "The first takes 1.25 ms.", "`serial`"]
-    with pytest.raises(LabError, match="no page is called 'three'"):
-        docs.pages(["three"], project)
-
-
-def test_a_sentence_without_its_number() -> None:
-    told = takeaways.Tables(SECTIONS)
-    with pytest.raises(LabError, match="no 'mean' of poorhttp single in table 'times'"):
-        told.value("times", "mean", "poorhttp single")
-    with pytest.raises(LabError, match="of nginx in table 'times'"):
-        told.value("times", "time", "nginx")
-
 
 SOON = "tls", "uploads", "balance"
 """Results that are read in a moment."""
@@ -685,21 +492,6 @@ def test_pages_say_what_the_results_have(name: str) -> None:
 def test_index_has_all_pages() -> None:
     """As `python -m loadtests docs` writes it."""
     assert f"\n{docs.index()}\n" in (ROOT / "docs" / docs.INDEX).read_text(encoding="utf-8")
-
-
-def test_docs_show_the_figures_chosen() -> None:
-    """No others are kept, and each is shown."""
-    # README has two of docs.manual_site.pictures besides.
-    chosen = {made.figure for made in docs.MADE.values() if made.figure}
-    chosen |= {"cpu-compared", "dev-terminal"}
-    figures = ROOT / "docs" / "figures"
-    assert {path.stem for path in figures.rglob("*.svg")} == chosen
-    shown = {
-        (page.parent / link).resolve()
-        for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
-        for link in re.findall(r"!\[[^]]*\]\(([^)\s]+\.svg)\)", page.read_text(encoding="utf-8"))
-    }
-    assert shown == {figures / f"{name}.svg" for name in chosen}
 
 
 def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from loadtests import programs, store
-from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers import peers, registry
-from loadtests.servers.fixtures import Fixtures
-from loadtests.servers.pages import PAGES, PROXIED, with_pages
+from loadtests.servers.pages import with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 
 FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache mod_wsgi 8 threads")
-EVERYBODY = [*registry.WSGI, *registry.PROXIED, *registry.STATIC]
 
 
 def _installed(server: Server) -> Server:
@@ -37,102 +30,18 @@ def _forgiving(server: Server) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if server.ours else contextlib.suppress(ServerFailure)
 
 
-@pytest.fixture(scope="module")
-def fixtures() -> Iterator[Fixtures]:
-    """Files to serve."""
-    with Fixtures() as made:
-        yield made
-
-
-class TestNames:
-    @pytest.mark.parametrize(
-        "group",
-        [[*registry.WSGI, *registry.PROXIED], registry.STATIC],
-        ids=["dynamic", "static"],
-    )
-    def test_names_and_colours_are_unique_where_they_meet(self, group: list[Server]) -> None:
-        assert len({server.name for server in group}) == len(group)
-        assert len({server.colour for server in group}) == len(group)
-
-    def test_a_name_has_one_colour_everywhere(self) -> None:
-        found = defaultdict(set)
-        for server in registry.REGISTERED:
-            found[server.name].add(server.colour)
-        assert {name: all_ for name, all_ in found.items() if len(all_) > 1} == {}
-
-    def test_families(self) -> None:
-        assert registry.colour_of("poorhttp single") == "#0b4f9e"
-        assert registry.colour_of("gunicorn sync") == "#8c5a2b"
-        assert registry.colour_of("nobody knows") == registry.UNKNOWN
-
-    def test_programs_are_known(self) -> None:
-        assert {name for server in EVERYBODY for name in server.programs} <= set(programs.PROGRAMS)
-
-
-class TestMissing:
-    def test_a_part_of_a_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        absent = programs.Program(["mod_none.so"], "libapache2-mod-none", "", "/nowhere")
-        monkeypatch.setitem(programs.PROGRAMS, "mod_wsgi", absent)
-        with pytest.raises(LabError, match="apt install libapache2-mod-none"):
-            programs.path("mod_wsgi")
-
-    def test_a_part_needs_no_right_to_run(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]
-    ) -> None:
-        part = os.path.join(tmp_path, "mod.so")
-        with open(part, "wb"):
-            pass
-        there = programs.Program(["mod.so"], "", "", str(tmp_path))
-        monkeypatch.setitem(programs.PROGRAMS, "mod_wsgi", there)
-        assert programs.path("mod_wsgi") == part
-
-
 class TestStart:
     @pytest.mark.parametrize("name", FAST)
-    @pytest.mark.parametrize("page", PAGES)
-    def test_pages(self, page: str, name: str) -> None:
+    def test_pages(self, name: str) -> None:
         all_ = {server.name: server for server in (*registry.WSGI, *registry.PROXIED)}
         (server,) = with_pages([_installed(all_[name])])
         with (
             _forgiving(server),
-            Running(server, target=f"/{page}") as running,
+            Running(server, target="/light") as running,
         ):
             assert running.processes()
             running.stop()
             assert running.left() == []
-
-    def test_ours_get_the_dispatch_table(self) -> None:
-        ours, peer = with_pages(
-            [server for server in registry.WSGI if server.name in ("poorhttp single", "granian")]
-        )
-        assert "dispatch:{root}" in ours.command
-        assert ours.application != peer.application
-
-    def test_nobody_waits_for_the_end_of_a_page(self) -> None:
-        """It says no length, so its end is that of the connection."""
-        (threads,) = [server for server in registry.WSGI if server.name == "uWSGI 8 threads"]
-        (server,) = with_pages([_installed(threads)])
-        with Running(server, target="/light") as running:
-            load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
-            assert load.requests > 1
-
-    @pytest.mark.parametrize("server", registry.STATIC, ids=lambda server: server.name)
-    def test_files(self, fixtures: Fixtures, server: Server) -> None:
-        with (
-            _forgiving(_installed(server)),
-            Running(server, fixtures.static, target="/index1.html") as running,
-        ):
-            assert running.processes()
-
-    def test_a_server_behind_that_does_not_start(self) -> None:
-        server = _installed(registry.PROXIED[0])
-        # Without a table in its folder ours ends, and nobody waits for it.
-        command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
-        with (
-            pytest.raises(ServerFailure, match="exit code"),
-            Running(replace(server, command=command), PROXIED, target="/light"),
-        ):
-            pass
 
 
 def test_what_is_missing_and_how_to_get_it(

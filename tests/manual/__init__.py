@@ -6,7 +6,7 @@ machine.py       The machine of a page: begin.sh makes it in namespaces of its o
 init.py          Process 1 of the machine: starts the session and reaps orphans
 stand_ins/       Programs that replace those that cannot run there: systemctl, sudo, apt, pip …
 test_guides.py   A test for each page, and tests of the runner itself
-test_site.py     The site that Sphinx makes of the manual
+test_site.py     The site that Sphinx makes of a few pages
 test_readme.py   README: its length, numbers, links and pictures
 
 A guide is run from top to bottom on a machine of its own: it has its own network (so

@@ -61,53 +61,10 @@ def test_page(path: Path) -> None:
     runner.run(found)
 
 
-WRITTEN = """\
-# A page
-<!-- test: setup: mkdir shop && cd shop -->
-<!-- test: replace world moon -->
-
-```python
-# hello.py
-def app(environ, start_response):
-    start_response("200 OK", [])
-    return [b"Hello world"]
-```
-
-```console
-$ poorhttp serve hello:app
-poorhttp ... listening on http://127.0.0.1:8080 (...)
-```
-
-```console
-$ curl -s http://127.0.0.1:8080/ && echo \\
-> " and more" # here
-Hello world and more
-$ cat <<END
-> line
-> END
-line
-$ ls; sudo id -un; id -un
-...
-hello.py
-root
-you
-$ sudo poorhttp serve hello:app --bind 127.0.0.1:80 --user you
-$ curl http://127.0.0.1/
-Hello world
-$ poorhttp serve hello:app --bind 127.0.0.1:8081
-```
-"""
-
-
 def written(folder: Path, text: str) -> page.Page:
     """A page with this text."""
     (folder / "page.md").write_text(text)
     return page.read(folder / "page.md")
-
-
-@pytest.mark.usefixtures("possible")
-def test_a_page_is_run(tmp_path: Path) -> None:
-    runner.run(written(tmp_path, WRITTEN))
 
 
 @pytest.mark.usefixtures("possible")
@@ -149,83 +106,3 @@ def test_output_is_compared(expected: list[str], output: str, right: bool) -> No
 def test_a_page_that_does_not_keep_to_the_convention(tmp_path: Path, text: str) -> None:
     with pytest.raises(page.PageError):
         written(tmp_path, text)
-
-
-UNITS = """\
-<!-- test: setup: sudo mkdir -p /srv/shop && sudo chown you /srv/shop && cd /srv/shop -->
-```python
-# shop.py
-import os
-
-def app(environ, start_response):
-    start_response("200 OK", [])
-    return [f"{os.getuid() > 1000} {os.environ['COLOUR']}\\n".encode()]
-```
-
-```ini
-# /etc/systemd/system/shop.socket
-[Socket]
-ListenStream=/run/shop.sock
-SocketMode=0666
-FileDescriptorName=http
-[Install]
-WantedBy=sockets.target
-```
-
-```ini
-# /etc/systemd/system/shop.service
-[Service]
-Type=notify
-DynamicUser=yes
-ProtectHome=yes
-WorkingDirectory=/home/you
-ExecStart=/bin/false
-ExecReload=/bin/kill -HUP $MAINPID
-```
-
-```ini
-# /etc/systemd/system/shop.service.d/50-place.conf
-[Service]
-Environment=COLOUR=blue
-EnvironmentFile=-/etc/default/shop
-ExecStart=
-```
-<!-- test: setup: printf 'ExecStart=%s serve shop:app --bind fd:http\\n' "$(command -v poorhttp)" |
-sudo tee -a /etc/systemd/system/shop.service.d/50-place.conf -->
-
-```console
-$ systemctl start shop
-Failed to start: Access denied (run it with sudo)
-$ sudo systemctl start shop
-...shop.service: /home/you is hidden by ProtectHome= or PrivateTmp=
-...
-$ sudo sed -i s:/home/you:/srv/shop: /etc/systemd/system/shop.service
-$ sudo systemctl stop shop.socket
-$ sudo systemctl daemon-reload
-$ sudo systemctl enable --now shop.socket
-$ systemctl is-active shop
-inactive
-$ curl --unix-socket /run/shop.sock http://localhost/
-True blue
-$ systemctl is-active shop
-active
-$ echo COLOUR=red | sudo tee /etc/default/shop
-$ echo broken >> shop.py
-$ sudo systemctl reload shop
-$ journalctl -u shop
-...
-...not reloaded; the previous version keeps serving...
-$ sudo systemctl restart shop
-...
-...NameError...
-$ sed -i '$d' shop.py; sudo systemctl restart shop; curl --unix-socket /run/shop.sock http://localhost/
-True red
-```
-"""
-
-
-@pytest.mark.usefixtures("possible")
-def test_services(tmp_path: Path) -> None:
-    """Of systemctl: sockets that start a service, drop-ins, users, failures."""
-    text = UNITS.replace("|\nsudo tee", "| sudo tee")
-    runner.run(written(tmp_path, text))

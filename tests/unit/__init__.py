@@ -1,16 +1,12 @@
 """Parsers and other functions, called in the test's own process.
 
 test_address.py              Parser of addresses to listen on
-test_case_reader.py          The reader of protocol cases, and the page made from them
+test_case_reader.py          Protocol cases: those that fail are named, and the page of them
 test_certificates.py         Certificate files: mistakes, warnings, what is watched
-test_checkout_tools.py       The dev container and pre-commit: lists and commands of the project
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_contract.py             What plug-ins import from the core: only what the reference lists
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
-test_covering.py             Which tests cover a change: `make test-for`
-test_debian_packages.py      Debian packages needed by tests: messages, and skipped tests
-test_decisions.py            Decision records: their parts, and the index
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms
 test_durations_plugin.py     The pytest plugin for the tests that came nearest to their limit
@@ -20,13 +16,11 @@ test_hangs_plugin.py         The pytest plugin for tests that hang
 test_html_escape.py          HTML escaping, compared with markupsafe
 test_ini.py                  Parser of ini files, with the line of each option
 test_internals_pages.py      docs/internals: the files, classes and functions that pages name exist
-test_internal_pages.py       Files that CONTRIBUTING.md and docs/internals name
 test_option_parsers.py       Parsers of option values
 test_options.py              The option table, the settings made from it, and its reference page
 test_page_code.py            Optimised code of template pages, compared with Mako's own
 test_programs.py             `make programs`: exact versions, what is a failure, the table
 test_routes.py               Routes from settings: the list for the core, and the application
-test_suggestions.py          Spelling suggestions for unknown names
 test_targets.py              Loading of targets, and messages about those that cannot be loaded
 test_watched_files.py        Files of a project that the development server watches
 test_worker_options.py       the options of a reactor are the same in Python and Rust

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poorhttp.config.address import UNIX_PATH_MAX, Address, parse, protocol_of, protocols
+from poorhttp.config.address import UNIX_PATH_MAX, parse, protocols
 
 
 @pytest.mark.parametrize(
@@ -83,48 +83,6 @@ def test_fd() -> None:
 def test_mistakes(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse(text)
-
-
-def test_the_longest_unix_path_is_allowed() -> None:
-    assert len(parse("unix:" + "x" * UNIX_PATH_MAX).path) == UNIX_PATH_MAX
-
-
-def test_equal_addresses_are_equal() -> None:
-    assert parse("[::1]:80") == Address("tcp", host="::1", port=80)
-    assert parse("[::1]:80") != parse("[::1]:81")
-    assert len({parse("fd:3"), parse("fd:3"), parse("fd:4")}) == 2
-    assert parse("fd:3") != "fd:3"
-
-
-#: Addresses as they are written, with what they say.
-HOSTS = st.sampled_from(["127.0.0.1", "localhost", "a-b.example", "::1", "::", "fe80::1%eth0"])
-PATHS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20)
-NAMES = st.from_regex(r"[!-,./;-~][ -9;-~]{0,9}", fullmatch=True).filter(
-    lambda name: not name.isdigit()
-)
-WHERE = st.one_of(
-    st.builds(Address, st.just("tcp"), host=HOSTS, port=st.integers(0, 65535)),
-    st.builds(Address, st.just("unix"), path=PATHS.filter(lambda path: path != "@")),
-    st.builds(Address, st.just("fd"), fd=st.integers(0, 2**31 - 1)),
-    st.builds(Address, st.just("fd"), name=NAMES),
-)
-
-
-@given(WHERE, st.sampled_from(["http", *protocols()]))
-def test_any_address_is_read_as_it_is_written(address: Address, protocol: str) -> None:
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    text = {
-        "tcp": f"{host}:{address.port}",
-        "unix": f"unix:{address.path}",
-        "fd": f"fd:{address.name or address.fd}",
-    }[address.kind]
-    if protocol != "http":
-        text = f"{protocol}{'://' if address.kind == 'tcp' else '+'}{text}"
-    found = parse(text)
-    assert str(found) == text
-    assert (found.kind, found.protocol, protocol_of(text)) == (address.kind, protocol, protocol)
-    assert (found.host, found.port) == (address.host, address.port)
-    assert (found.path, found.fd, found.name) == (address.path, address.fd, address.name)
 
 
 #: What is nearly an address.

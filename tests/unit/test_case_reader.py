@@ -1,88 +1,18 @@
-"""The reader of protocol cases, and the page made from them (docs/reference/refusals.md)."""
+"""Protocol cases: each that fails is named, and the page made from them is up to date."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests import refusals
 from tests.support.check_each import check_each
-from tests.testkit.cases.exchanges import Case, read, read_all
-
-CASE = """\
-## Things
-# A comment.
-
-name: thing
-rfc: 9112 5
-why: It goes on
-    and on.
-expect: HEAD:200 404 close
-body: 2 * a\\x00
-environ:
-    PATH_INFO: /\\xe9
-    not HTTP_X
-send:
-    GET\\t\\\\
-     3 * \\r\\n
-    3 * \\r\\n
-"""
+from tests.testkit.cases.exchanges import Case, read_all
 
 
-def write(folder: Path, text: str) -> Path:
-    path = folder / "case.txt"
-    path.write_text(text, "utf-8")
-    return path
-
-
-def test_case(tmp_path: Path) -> None:
-    (case,) = read(write(tmp_path, CASE))
-    assert (case.heading, case.name, case.rfc) == ("Things", "thing", "9112 5")
-    assert case.why == "It goes on and on."
-    assert (case.statuses, set(case.heads), case.end) == ((200, 404), {0}, "close")
-    assert case.body == b"a\0a\0"
-    assert case.environ == {"PATH_INFO": "/\xe9", "HTTP_X": None}
-    assert case.send == b"GET\t\\ 3 * \r\n\r\n\r\n\r\n"
-    assert case.refused
-
-
-def test_case_of_an_answer(tmp_path: Path) -> None:
-    text = CASE + "answer: 200 \\u20ac\nheader:\n    X: a: b\npieces:\n    a\n    \\e\nby: list\n"
-    (case,) = read(write(tmp_path, text))
-    assert case.answer
-    assert (case.answer.status, case.answer.fields) == ("200 \u20ac", (("X", "a: b"),))
-    assert (case.answer.pieces, case.answer.ways) == ((b"a", b""), ("list",))
-    assert not case.refused
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        ("why:", "why: a\nwhom:", "case.txt:4: unknown key whom"),
-        ("why: It goes on\n    and on.", "why:", "case.txt:4: nothing behind why"),
-        ("rfc: 9112 5\n", "", "case.txt:4: without rfc"),
-        ("rfc:", "rfc: a\nrfc:", "case.txt:6: not a new key: 'rfc: 9112 5'"),
-        ("name:", "title:", "case.txt:4: not one of exchange"),
-        (" close", "", "case.txt:4: expect needs statuses"),
-        ("HEAD:200 404 ", "", "case.txt:4: expect needs statuses"),
-        (r"\t", r"\q", "case.txt:4: send: unknown escape"),
-        (r"\t", "\xe9", "case.txt:14: not ASCII"),
-        (r"\t", r"\u20ac", "case.txt:4: send: "),
-        ("    not HTTP_X", "    HTTP_X", "case.txt:4: environ: neither"),
-        (CASE, f"{CASE}\n{CASE}", "case.txt:21: thing is also at case.txt:4"),
-    ],
-)
-def test_case_that_is_none(tmp_path: Path, old: str, new: str, fault: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(fault)):
-        list(read(write(tmp_path, CASE.replace(old, new))))
-
-
-def test_every_case_is_checked_and_each_that_fails_is_named(tmp_path: Path) -> None:
-    (model,) = read(write(tmp_path, CASE))
-    cases = [replace(model, name=name) for name in ("one", "two", "three")]
+def test_every_case_is_checked_and_each_that_fails_is_named() -> None:
+    cases = [replace(read_all()[0], name=name) for name in ("one", "two", "three")]
     seen = []
 
     def check(case: Case) -> None:
@@ -96,10 +26,6 @@ def test_every_case_is_checked_and_each_that_fails_is_named(tmp_path: Path) -> N
     assert seen == ["one", "two", "three"]
     with pytest.raises(AssertionError, match="there is no case"):
         check_each([], check)
-
-
-def test_there_are_enough() -> None:
-    assert len(read_all()) > 700
 
 
 def test_the_page_is_up_to_date() -> None:

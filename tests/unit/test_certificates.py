@@ -14,9 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.tls._tls import TlsConfig, TlsSettings
-from poorhttp.plugins.tls.certificate_watcher import folders_of
 from poorhttp.plugins.tls.certificates import Certificates
-from poorhttp.plugins.tls.options import Tls
 from poorhttp.process.safe_open import open_regular
 from tests.support.certificate import certificate
 
@@ -115,19 +113,6 @@ def test_mistakes(files: Path, options: dict[str, object], complaint: str) -> No
     assert "PRIVATE" not in str(raised.value).replace("PRIVATE KEY-----", "")
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"tls_certificate": "x"}, "^tls_certificate: no address of bind speaks TLS; write one as"),
-        ({"hsts": "60"}, "^hsts: no address of bind speaks TLS"),
-        ({"redirect_to_https": "on"}, "^redirect_to_https: no address of bind speaks TLS"),
-    ],
-)
-def test_options_without_an_address(options: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        Certificates.of(Settings(target="x:y", **options))
-
-
 def test_what_is_checked_is_what_is_used(files: Path, tmp_path: Path) -> None:
     """A renewal may write to the files between the check and the use."""
     path = tmp_path / "certificate.pem"
@@ -138,11 +123,6 @@ def test_what_is_checked_is_what_is_used(files: Path, tmp_path: Path) -> None:
     os.close(config.replace(settings))
     ((file, names, *_),) = config.certificates
     assert (file, names) == (str(path), ["localhost"])
-
-
-def test_a_service_without_tls_has_none() -> None:
-    assert Certificates.of(Settings(target="x:y")) is None
-    assert Certificates.of(Settings(target="x:y", hsts="off", tls_certificate="")) is None
 
 
 def test_raw_tcp_is_refused() -> None:
@@ -165,23 +145,6 @@ def test_raw_tcp_is_refused() -> None:
 def test_wrong_hsts(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         Settings(hsts=text)
-
-
-def test_hsts() -> None:
-    assert Settings(hsts="60").of(Tls).hsts == "max-age=60"
-    text = "max-age=31536000; includeSubDomains; preload"
-    assert Settings(hsts=text).of(Tls).hsts == text
-
-
-@pytest.mark.parametrize(("text", "port"), [("off", 0), ("on", -1), ("443", 443), ("65535", 65535)])
-def test_redirect(text: str, port: int) -> None:
-    assert Settings(redirect_to_https=text).of(Tls).redirect_to_https == port
-
-
-@pytest.mark.parametrize("text", ["0", "65536", "yes!", "-1", "https"])
-def test_wrong_redirect(text: str) -> None:
-    with pytest.raises(ConfigError, match="neither off, on nor a port"):
-        Settings(redirect_to_https=text)
 
 
 def test_a_good_certificate_has_no_warnings(files: Path) -> None:
@@ -266,34 +229,3 @@ def test_files_are_read_again(tmp_path: Path) -> None:
     assert os.fstat(found.fd).st_mode & 0o777 == 0
     with pytest.raises(OSError, match="not permitted"):
         os.pwrite(found.fd, b"x", 0)
-    path.write_bytes(b"broken")
-    found.reload()
-    assert (names(), found.number) == (["two.example"], 1)
-    path.unlink()
-    found.reload()
-    assert (names(), found.number) == (["two.example"], 1)
-    expired = authority.issue_cert("old.example", not_after=NOW - timedelta(days=1))
-    expired.private_key_and_cert_chain_pem.write_to_path(str(path))
-    found.reload()
-    assert (names(), found.number) == (["two.example"], 1)
-    write("three.example")
-    found.reload()
-    assert (names(), found.number) == (["three.example"], 2)
-
-
-def test_watched_folders(tmp_path: Path) -> None:
-    archive, live = tmp_path / "archive", tmp_path / "live"
-    archive.mkdir()
-    live.mkdir()
-    (archive / "cert1.pem").touch()
-    (live / "cert.pem").symlink_to("../archive/cert1.pem")
-    assert folders_of(str(live / "cert.pem")) == {str(live), str(archive)}
-    # As in a volume of Kubernetes.
-    (tmp_path / "..1").mkdir()
-    (tmp_path / "..data").symlink_to("..1")
-    (tmp_path / "tls.crt").symlink_to("..data/tls.crt")
-    assert folders_of(str(tmp_path / "tls.crt")) == {str(tmp_path), str(tmp_path / "..1")}
-    # Links in a circle, and to nothing.
-    (tmp_path / "a").symlink_to("a")
-    assert folders_of(str(tmp_path / "a")) == {str(tmp_path)}
-    assert folders_of("/nowhere/at/all") == {"/nowhere/at"}

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from poorhttp.config import loader
-from poorhttp.config.options.option import Option
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError, Failure, UsageError
@@ -45,11 +40,6 @@ def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default
         "x.ini:4: max_headers",
         "workers",
     ]
-
-
-def test_the_environment_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POORHTTP_THREADS", "3")
-    assert loader.load({})[0].threads == 3
 
 
 # What `plugins` names has to be installed.
@@ -99,57 +89,6 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
     assert loader.load({name: [text]}, {})[0].value(name) == expected
 
 
-#: Values of options, and what they are put together of.
-VALUES = [
-    *("on", "off", "0", "1", "600", "1.5s", "8k", "1 GiB", "0660", "single", "debug", "json"),
-    *("fd:3", "a/b/", "/a/", "/a=b/", "/a/=b:c ", "/a=X: y", ".a=b/c; d", "A=b", "%h %a"),
-    *("127.0.0.1:80", "[::1]:0", "unix:/a/", "uwsgi://a:1", "x-forwarded-for forwarded"),
-    *("syslog", "10.0.0.0/8, unix"),
-]
-PIECES = [*VALUES, *"0:/~=., \0-_%", "9" * 20, "nan", "inf", "..", "%{X}i", "journald:"]
-TEXTS = (
-    (st.sampled_from(VALUES) | st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join))
-    .map(lambda text: text.replace("\n", "").strip())
-    # In a file a comment is suspected here.
-    .filter(lambda text: " #" not in text and " ;" not in text)
-)
-
-
-@pytest.fixture(scope="module")
-def file() -> Iterator[Path]:
-    """The path of an ini file in memory: on a disk each truncation may wait for the disk."""
-    with open(os.memfd_create("x.ini"), "wb") as memory:
-        # Root takes no names of plug-ins from a file that others may write.
-        os.fchmod(memory.fileno(), 0o600)
-        yield Path(f"/proc/self/fd/{memory.fileno()}")
-
-
-# Each example is tried with a third of all options.
-@settings(max_examples=settings().max_examples // 4)
-@given(TEXTS, st.integers(0, 2))
-def test_any_text_means_the_same_in_every_place(file: Path, text: str, first: int) -> None:
-    """It has the same value, or is refused with the same words."""
-    for option in [*OPTIONS.values()][first::3]:
-        flag = option.flag or option.metavar
-        found = outcome(option, flag, command_line={option.name: [text]}, environ={})
-        variable = {option.variable: text}
-        assert outcome(option, option.variable, command_line={}, environ=variable) == found
-        file.write_text(f"[http]\n{option.name} = {text}\n", "utf-8")
-        place = f"{file}:2: {option.name}"
-        assert outcome(option, place, command_line={}, environ={}, file=str(file)) == found
-
-
-def outcome(option: Option[Any], place: str, **sources: Any) -> object:
-    """The value that an option has from such sources; or why it has none, behind the place."""
-    try:
-        return loader.load(**sources)[0].value(option.name)
-    except Failure as error:
-        before, mark, why = str(error).partition(f"{place}: ")
-        assert mark, error  # noqa: PT017
-        assert not before, error  # noqa: PT017
-        return why
-
-
 def test_a_repeatable_option_is_replaced_as_a_whole(ini: Path) -> None:
     ini.write_text("[http]\nbind =\n  fd:3\n  # not this\n  fd:4\npythonpath = a b\n  c\n")
     settings = loader.load({}, {}, str(ini))[0]
@@ -188,7 +127,7 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
             r'^x\.ini:3: unknown option "thread"; did you mean "threads"\?$',
         ),
         ("[http]\nmax-body = 4\n", r'^x\.ini:2: unknown option "max-body"; .*"max_body"\?$'),
-        ("[http]\nThreads = 4\n", r'^x\.ini:2: unknown option "Threads"; .*"threads"\?$'),
+        ("[http]\nTHREADS = 4\n", r'^x\.ini:2: unknown option "THREADS"; .*"threads"\?$'),
         ("[http]\ntyp = single\n", r'^x\.ini:2: unknown option "typ"; did you mean "type"\?$'),
         ("[http]\nzebra = 4\n", r'^x\.ini:2: unknown option "zebra"$'),
         ("[http]\nthreads = many\n", r'^x\.ini:2: threads: "many" is not a whole number'),

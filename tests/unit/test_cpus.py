@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from poorhttp.config import cpus
 from poorhttp.config.settings import Settings
-from tests.testkit.client import HANG
 
 V2 = "30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 31 0:30 {} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -104,12 +100,6 @@ def test_quotas(
     assert cpus.usable_cpus(str(tmp_path)) == expected
 
 
-def test_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cpus.usable_cpus(str(tmp_path)) == len(os.sched_getaffinity(0))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5})
-    assert cpus.usable_cpus() == 1
-
-
 def test_it_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that changes while the server runs must not change what was agreed at its start."""
     settings = Settings(mode="forking")
@@ -117,57 +107,3 @@ def test_it_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cpus, "usable_cpus", lambda count=count: count)
         assert settings.worker_count == 7
     assert Settings(mode="forking").worker_count == 3
-
-
-def cpu_cgroups() -> Path | None:
-    """The folder of this process's cgroup for CPU time, if new ones can be made in it."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        for mount in Path("/proc/self/mountinfo").read_text().splitlines():
-            for kind in ("cgroup", "cgroup2"):
-                if (kind == "cgroup2") != (not controllers) or (
-                    controllers and "cpu" not in controllers.split(",")
-                ):
-                    continue
-                for folder in cpus._folders(mount, kind, controllers and "cpu", path):
-                    place = Path(folder)
-                    if (place / "cpu.cfs_period_us").exists() or "cpu" in (
-                        place / "cgroup.subtree_control"
-                    ).read_text().split():
-                        return place
-                    break
-    return None
-
-
-def test_a_real_cgroup(tmp_path: Path) -> None:
-    """The kernel's own files, of two levels."""
-    top = cpu_cgroups()
-    outer = top / f"poorhttp-test-{os.getpid()}" if top else tmp_path / "none"
-    try:
-        outer.mkdir()
-    except OSError:
-        pytest.skip("needs the right to make cgroups with CPU quotas")
-    inner = outer / "inner"
-    try:
-        if (outer / "cpu.cfs_quota_us").exists():
-            (outer / "cpu.cfs_quota_us").write_text("50000")
-        else:
-            (outer / "cpu.max").write_text("50000 100000")
-        inner.mkdir()
-        program = (
-            "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid()))\n"
-            "os.sched_getaffinity = lambda pid: range(64)\n"
-            "from poorhttp.config.cpus import usable_cpus; print(usable_cpus())"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(inner / "cgroup.procs")],
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
-        assert done.stdout == "1\n", done.stderr
-    finally:
-        for folder in (inner, outer):
-            with suppress(OSError):
-                folder.rmdir()

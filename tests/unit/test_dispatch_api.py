@@ -76,14 +76,6 @@ def test_a_handler_writes_and_is_done() -> None:
     assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "5")
 
 
-def test_the_table_may_change_while_it_is_served() -> None:
-    handlers: dict[str, Any] = {}
-    application = table(handlers=handlers)
-    assert ask(application).status == 404
-    handlers["/"] = (http.METHOD_GET, hello)
-    assert ask(application).status == 200
-
-
 def test_an_empty_path_is_the_root() -> None:
     assert ask(serve(hello), "", environ={"SCRIPT_NAME": "/mounted"}).status == 200
 
@@ -100,11 +92,6 @@ def test_functions_may_share_a_path() -> None:
     assert ask(application).text == "shown"
     assert ask(application, method="POST").text == "kept"
     assert ask(application, method="PUT").headers["allow"] == "GET, HEAD, POST, OPTIONS"
-
-
-def test_options_may_be_handled() -> None:
-    application = table(handlers={"/": (http.METHOD_GET | http.METHOD_OPTIONS, hello)})
-    assert ask(application, method="OPTIONS").text == "Hello"
 
 
 @pytest.mark.parametrize(
@@ -207,14 +194,6 @@ def test_results_that_leave_the_answer_as_it_is(result: object) -> None:
 def test_results_that_are_the_body(result: object, body: bytes) -> None:
     answer = ask(serve(lambda req: result))
     assert (answer.status, answer.body) == (200, body)
-
-
-def test_a_result_follows_what_was_written() -> None:
-    def handler(req: http.Request) -> Iterator[bytes]:
-        req.write("written, ")
-        return iter([b"returned"])
-
-    assert ask(serve(handler)).text == "written, returned"
 
 
 def test_an_iterable_is_closed() -> None:
@@ -394,11 +373,6 @@ def test_an_error_page_keeps_allow() -> None:
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
-def test_an_error_page_may_redirect() -> None:
-    answer = ask(table(errors={404: lambda req: http.redirect(req, "/")}), "/old")
-    assert (answer.status, answer.headers["location"]) == (302, "/")
-
-
 # Redirects
 
 
@@ -481,32 +455,6 @@ def test_text_is_encoded_as_its_type_says(content_type: str, sent: str | None, b
     answer = ask(serve(handler))
     assert answer.fields == [("Content-Type", sent or content_type)]
     assert answer.body == body
-
-
-def test_bytes_get_no_charset() -> None:
-    def handler(req: http.Request) -> bytes:
-        req.content_type = "text/plain"
-        return b"\xbe"
-
-    assert ask(serve(handler)).headers["content-type"] == "text/plain"
-
-
-def test_a_content_type_may_be_a_header_too() -> None:
-    def handler(req: http.Request) -> str:
-        req.headers_out["content-type"] = "text/csv"
-        return "a,b"
-
-    assert ask(serve(handler)).fields == [("content-type", "text/csv")]
-
-
-def test_an_unknown_charset_is_an_error_of_the_server() -> None:
-    def handler(req: http.Request) -> str:
-        req.content_type = "text/plain; charset=klingon"
-        return "nuqneH"
-
-    answer = ask(serve(handler))
-    assert answer.status == 500
-    assert "LookupError: unknown encoding: klingon" in answer.log
 
 
 def test_flush_sends_at_once() -> None:
@@ -593,12 +541,6 @@ def test_sendfile_uses_the_servers_wrapper(tmp_path: Path) -> None:
 
     answer = ask(serve(handler), environ={"wsgi.file_wrapper": wrapper})
     assert (answer.body, wrapped) == (b"page", [str(file)])
-
-
-def test_sendfile_of_nothing_is_the_applications_error(tmp_path: Path) -> None:
-    answer = ask(serve(lambda req: req.sendfile(str(tmp_path / "none"))))
-    assert answer.status == 500
-    assert "FileNotFoundError" in answer.log
 
 
 # Headers
@@ -798,12 +740,6 @@ def test_a_value_the_application_cannot_convert_is_a_bad_request() -> None:
     assert answer.log == ""
 
 
-def test_a_value_the_application_cannot_convert_may_be_caught() -> None:
-    req, _ = received("/?page=x")
-    with pytest.raises(ValueError, match="400"):
-        req.args.getfirst("page", "1", int)
-
-
 def multipart(*parts: tuple[str, bytes], end: str = "--b--\r\n") -> tuple[bytes, dict[str, str]]:
     """A body of parts, each what stands behind `form-data; ` and its content."""
     body = b"".join(
@@ -945,13 +881,6 @@ def test_a_form_with_files_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         "folder of the server's source\n"
     )
     assert ask(serve(lambda req: req.form.keys()), "/", "POST", b"a=1", FORM).text == "a"
-
-
-def test_a_charset_of_the_clients_invention_does_no_harm() -> None:
-    body, headers = multipart(
-        ('name="a"\r\nContent-Type: text/plain; charset=klingon', "ž".encode())
-    )
-    assert ask(serve(lambda req: req.form.getfirst("a")), "/", "POST", body, headers).text == "ž"
 
 
 # Weight

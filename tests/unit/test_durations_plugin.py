@@ -15,14 +15,14 @@ import pytest
 @pytest.fixture
 def slow():
     yield
-    time.sleep(0.5)
+    time.sleep(0.2)
 
 @pytest.mark.timeout(5)
 def test_teardown(slow):
     pass
 
 def test_call():
-    time.sleep(1)
+    time.sleep(0.3)
 
 @pytest.mark.parametrize("number", range(20))
 def test_other(number):

@@ -40,24 +40,6 @@ def in_epoll(fd: int) -> Wait:
     return lambda seconds: bool(epoll.poll(seconds))
 
 
-def in_epoll_in_epoll(fd: int) -> Wait:
-    inner, outer = select.epoll(), select.epoll()
-    inner.register(fd, select.EPOLLIN)
-    outer.register(inner.fileno(), select.EPOLLIN)
-
-    def wait(seconds: float) -> bool:
-        # Referring to both keeps both open.
-        return bool(outer.poll(seconds) and inner.poll(0))
-
-    return wait
-
-
-def in_poll(fd: int) -> Wait:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return lambda seconds: bool(poll.poll(seconds * 1000))
-
-
 def in_select(fd: int) -> Wait:
     return lambda seconds: bool(select.select([fd], [], [], seconds)[0])
 
@@ -90,7 +72,7 @@ class Loop:
         raise AssertionError("the descriptor is readable although there is nothing to do")
 
 
-@pytest.fixture(params=[in_epoll, in_epoll_in_epoll, in_poll, in_select])
+@pytest.fixture(params=[in_epoll, in_select])
 def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
     settings = Settings(bind="127.0.0.1:0")
     listeners = sockets.open_listeners(settings)
@@ -137,16 +119,6 @@ def test_requests_in_another_loop(loop: tuple[Loop, int]) -> None:
         for future in done:
             future.result()
     ours.calm_down()
-
-
-def test_a_silent_reactor_is_silent(loop: tuple[Loop, int]) -> None:
-    ours, port = loop
-    with Connection(("127.0.0.1", port)) as connection:
-        connection.send_request("GET", "/one")
-        ours.run_until(lambda: bool(select.select([connection.socket], [], [], 0)[0]))
-        assert connection.response().body == b"/one"
-        ours.calm_down()
-        assert ours.reactor.poll() is None
 
 
 def test_stopping_in_another_loop(loop: tuple[Loop, int]) -> None:

@@ -6,29 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from poorhttp.config import ini
 from poorhttp.errors import ConfigError
-
-#: Name, line, and the lines with their values.
-Entry = tuple[str, int, list[tuple[int, str]]]
-
-INDENTS = st.sampled_from([" ", "\t", "\t "])
-SPACES = st.sampled_from(["", " ", "\t", " \t ", "\r"])
-#: Text of one line, which begins no comment and has no space around it.
-WORDS = (
-    st.lists(st.sampled_from("ab=[]#; ") | st.text(max_size=2), min_size=1)
-    .map(lambda pieces: "".join(pieces).replace("\n", "").strip())
-    .filter(lambda text: text and text[0] not in "#;")
-)
-NAMES = WORDS.map(lambda text: text.replace("=", "").strip()).filter(
-    lambda text: text and text[0] not in "#;["
-)
-ASIDES = st.sampled_from(["", " ", "# a", " ; b = c", "\t#[d]"])
-MARKS = st.sampled_from(["[", "]", "=", "#", ";", " ", "\n", "\r", "a"])
-VALUES = st.lists(WORDS, max_size=2)
 
 EXAMPLE = """\
 # a comment
@@ -104,47 +86,6 @@ def test_unreadable(tmp_path: Path) -> None:
         ini.read(str(tmp_path / "none.ini"))
     with pytest.raises(ConfigError, match=r"cannot be read: Is a directory$"):
         ini.read(str(tmp_path))
-
-
-@st.composite
-def files(draw: st.DrawFn) -> tuple[str, list[tuple[str, int, list[Entry]]]]:
-    """The text of a file, and what it says: sections, with their entries, with their lines."""
-    lines: list[str] = []
-    sections = []
-
-    def write(line: str) -> int:
-        lines.extend(
-            draw(st.lists(st.sampled_from(["", " ", "# a", " ; b = c", "\t#[d]"]), max_size=2))
-        )
-        lines.append(line + draw(SPACES))
-        return len(lines)
-
-    for section in draw(st.lists(WORDS, unique=True, max_size=3)):
-        at = write(f"[{draw(SPACES)}{section}{draw(SPACES)}]")
-        entries: list[Entry] = []
-        for name in draw(st.lists(NAMES, max_size=3)):
-            # Below a header an option may be indented; below another option it would be its value.
-            indent = "" if entries else draw(st.just("") | INDENTS)
-            value = draw(st.just("") | WORDS)
-            line = write(f"{indent}{name}{draw(SPACES)}={draw(SPACES)}{value}")
-            more = [(write(f"{draw(INDENTS)}{text}"), text) for text in draw(VALUES)]
-            first = [(line, value)] if value or not more else []
-            entries.append((name, line, first + more))
-        sections.append((section, at, entries))
-    return "\n".join(lines), sections
-
-
-# The most of the time is taken by making them.
-@settings(max_examples=settings().max_examples // 2)
-@given(files())
-def test_what_is_written_is_read(
-    file: tuple[str, list[tuple[str, int, list[Entry]]]],
-) -> None:
-    text, sections = file
-    assert [
-        (section.name, section.line, [(e.name, e.line, e.values) for e in section.entries])
-        for section in ini.parse(text, "x.ini")
-    ] == sections
 
 
 @given(

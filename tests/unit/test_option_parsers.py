@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from poorhttp.config import parsers
 from poorhttp.plugins.compression import options as compression
@@ -129,14 +127,3 @@ def test_a_prefix_is_no_pattern() -> None:
     assert parsers.prefix_header("/a=X-Own: *") == ("/a", "X-Own", "*")
     with pytest.raises(ValueError, match=r'^"/a/\*/b": a prefix is no pattern'):
         parsers.mapping("FOLDER")("/a/*/b=x")
-
-
-@given(st.integers(0, 2**63 - 1), st.sampled_from([1, *parsers.UNITS.values()]))
-def test_sizes_are_read_as_they_are_written(number: int, unit: int) -> None:
-    number -= number % unit
-    assert parsers.size(0, 2**63)(parsers.size_text(number)) == number
-
-
-@given(st.floats(0, parsers.YEAR))
-def test_times_are_read_as_they_are_written(number: float) -> None:
-    assert parsers.seconds(0)(f"{number!r}s") == parsers.seconds(0)(repr(number)) == number

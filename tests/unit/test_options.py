@@ -9,7 +9,7 @@ import pytest
 
 from poorhttp.config import address
 from poorhttp.config.cpus import usable_cpus
-from poorhttp.config.help import WIDTH, option_help
+from poorhttp.config.help import option_help
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
@@ -78,15 +78,6 @@ def test_mistakes_of_a_program(overrides: dict[str, object], complaint: str) -> 
         Settings(**overrides)
 
 
-@pytest.mark.parametrize("text", ["common", "combined", "json", "%h %D"])
-def test_log_formats(text: str) -> None:
-    assert Settings(access_log_format=text).access_log_format == text
-
-
-def test_the_server_header_may_be_empty() -> None:
-    assert Settings(server_header="").server_header == ""
-
-
 def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(
         tmp_path,
@@ -110,13 +101,6 @@ def test_automatic_workers() -> None:
     assert Settings(workers=3).worker_count == 3
 
 
-def test_the_place_of_a_setting() -> None:
-    assert Settings().origin("threads") == "threads"
-    settings = Settings()
-    settings.set("threads", [("x.ini:3: threads", "4")])
-    assert settings.origin("threads") == "x.ini:3: threads"
-
-
 def test_every_option_is_explained() -> None:
     reference, shown = page(), option_help()
     for name, option in OPTIONS.items():
@@ -132,7 +116,3 @@ def test_the_reference_page_is_current() -> None:
     assert (ROOT / "docs/reference/options.md").read_text() == made.stdout, (
         "run: python -m poorhttp.plugins.setup.options_page > docs/reference/options.md"
     )
-
-
-def test_help_fits_the_width() -> None:
-    assert max(len(line) for line in option_help().splitlines()) <= WIDTH

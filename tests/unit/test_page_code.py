@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import count
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mako.lookup import TemplateLookup
 from mako.runtime import Context
 
@@ -160,27 +157,6 @@ def test_a_page_is_what_mako_makes_of_it(folder: Path, name: str) -> None:
     else:
         expected = render_as_mako(folder, f"/{name}.html", NAMES)
     assert render(page, NAMES) == expected
-
-
-#: What pages are put together of.
-PIECES = [
-    *("text ", "<br>\n", "\\\n", "é", "${name}", "${number} ", "${rows[0]['b']}", "${value}"),
-    *("${f()}", "${f() or number}", "${name | n}", "<% x = f() %>", "${html}\n", "a" * 501),
-    *("${[number, name]}", "${f'{number:04}'}", "<%include file='_part.html'/>"),
-    "\n% if number:\n<i>${number}</i>${f()}\n% endif\n",
-    "\n% for x in 'ab':\n${x} -\n% endfor\n",
-]
-NUMBERS = count()
-
-
-# A page takes some milliseconds to compile.
-@settings(max_examples=settings().max_examples // 4)
-@given(st.lists(st.sampled_from(PIECES)).map("".join))
-def test_pages_of_any_parts_are_what_mako_makes_of_them(folder: Path, text: str) -> None:
-    uri = f"/any-{next(NUMBERS)}.html"
-    write(folder, {uri[1:]: text + '<%def name="f()">F${name}</%def>'})
-    page = Folder(str(folder), reload=False).get_template(uri)
-    assert render(page, NAMES) == render_as_mako(folder, uri, NAMES)
 
 
 def functions(code: CodeType) -> dict[str, CodeType]:

@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import sys
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
-from tests.packages import BUILD, PROGRAMS, TESTS
-from tests.programs.__main__ import main
-from tests.programs.running import environment
-from tests.programs.running.application import MODES, Application, load, names
-from tests.programs.running.report import judge, line, table
+from tests.programs.running.application import Application
+from tests.programs.running.report import judge, line
 from tests.programs.running.visit import Place, Visit
-from tests.testkit.client import HANG
-from tests.testkit.process import children, lives
-from tests.testkit.server import Program, wait_for
-
-
-@pytest.mark.parametrize("name", names())
-def test_each_program_has_exact_versions_and_known_packages(name: str) -> None:
-    program = load(name)
-    for each in (*program.requirements, *program.sources):
-        assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?==[\w.]+", each), each
-    assert set(program.needs) <= {*BUILD, *TESTS, *PROGRAMS}
-    assert set(program.modes) <= set(MODES)
-
-
-def test_versions_of_a_program_replace_those_of_the_servers() -> None:
-    class Older(Application):
-        requirements = ("gunicorn==20.0", "thing==1")
-
-    wanted = environment.distributions(Older)
-    assert wanted[1:] == ["gunicorn==20.0", "thing==1"]
-    assert wanted[0].startswith("gevent==")
 
 
 def test_what_is_a_failure() -> None:
@@ -56,60 +27,6 @@ def test_what_is_a_failure() -> None:
     # Nothing is compared with a reference that has failed.
     reference.fault = "ended"
     assert judge([reference], Visit("forking", {"a": 2})) == ""
-
-
-def test_the_table() -> None:
-    lines = table({"one": ["gunicorn 1.0 s", "FAILED", "2 s", "3 s"], "b": ["left out: x"]})
-    assert [each.split() for each in lines.splitlines()] == [
-        ["program", "reference", "forking", "threading", "gevent"],
-        ["one", "gunicorn", "1.0", "s", "FAILED", "2", "s", "3", "s"],
-        ["b", "left", "out:", "x"],
-    ]
-
-
-INTERRUPTED = """
-import sys
-from tests.programs import __main__ as programs
-from tests.programs.running.application import Application
-from tests.programs.running.visit import Place
-
-class Silent(Application):
-    target = "none"
-    def command(self):
-        return ["sh", "-c", "sleep 1000; true"]
-
-def prepare(place):
-    place.folder.mkdir()
-    place._prepared.mkdir()
-
-programs.load = lambda name: Silent
-programs.environment.is_made = lambda *_: True
-Place.prepare = prepare
-sys.exit(programs.command(["zope"]))
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_nothing_outlives_a_run(number: signal.Signals, tmp_path: Path) -> None:
-    with Program(sys.executable, "-c", INTERRUPTED, env={"TMPDIR": str(tmp_path)}) as program:
-        wait_for(lambda: children(program.process.pid), "a server")
-        (server,) = children(program.process.pid)
-        wait_for(lambda: children(server), "its child")
-        started = [server, *children(server)]
-        program.process.send_signal(number)
-        assert program.process.wait(HANG) == 128 + number
-        wait_for(lambda: not any(map(lives, started)), "their end")
-        assert program.log() == ""
-        assert program.output().endswith(
-            "interrupted: servers and folders go, complete environments are kept\n"
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_program_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["no_such"])
-    assert "there is no program no_such: " in capsys.readouterr().err
 
 
 def test_a_server_that_ends_before_it_answers(tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
 from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
-from poorhttp.targets.mounts import Mounts, host_of
+from poorhttp.targets.mounts import Mounts
 from poorhttp.targets.routes import Routes
-from poorhttp.targets.static import not_found
 from tests.apps import mounted
-from tests.support.wsgi_call import Answer, ask
+from tests.support.wsgi_call import ask
 
 APP = "tests.apps.mounted"
 
@@ -60,28 +59,6 @@ def test_nothing_without_files() -> None:
     assert Routes(settings).table() == []
 
 
-def test_files_beside_applications(site: Path) -> None:
-    routes = read(
-        f"[http]\ntarget = {APP}:one\nmount = /a/b={APP}:two\n  /a/b/c/=static:more\n"
-        "static = /a=files\n"
-    )
-    assert table(routes, site) == [
-        ("", "/a/b/c", "more"),
-        ("", "/a/b", None),
-        ("", "/a", "files"),
-        ("", "", None),
-    ]
-    assert Path(str(routes.table()[0][2])).is_absolute(), "an application may change the folder"
-
-
-@pytest.mark.parametrize("written", ["target = static:files", "static = /=files"])
-def test_nothing_but_files(site: Path, written: str) -> None:
-    routes = read(f"[http]\n{written}\n")
-    assert table(routes, site) == [("", "", "files")]
-    assert routes.load() is not_found
-    assert ask(not_found).status == 404
-
-
 def test_each_host_has_a_route_for_everything(site: Path) -> None:
     """Otherwise the core would look among those of other hosts."""
     routes = read(
@@ -120,13 +97,6 @@ def test_the_target_alone_is_called_as_it_is(site: Path) -> None:
     assert given.application is given.load() is mounted.two
 
 
-def test_what_is_given_has_mounts_beside_it() -> None:
-    routes = Routes(Settings(mount=f"/x={APP}:one"), mounted.two)
-    assert routes.application is None, "there is something to load"
-    application = routes.load()
-    assert [told(application, path)["name"] for path in ("/", "/x")] == ["two", "one"]
-
-
 @pytest.mark.parametrize(
     ("path", "name", "script", "rest"),
     [
@@ -160,12 +130,6 @@ def test_below_a_script_name_that_is_there_already() -> None:
     assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/a/b", "/c")
 
 
-def test_nobody_there() -> None:
-    answer = ask(Routes(Settings(mount=f"/a={APP}:one")).load(), "/b")
-    assert (answer.status, answer.text) == (404, "404 Not Found\n")
-    assert answer.headers == {"content-type": "text/plain; charset=utf-8"}
-
-
 @pytest.mark.parametrize(
     ("host", "name"),
     [
@@ -190,32 +154,6 @@ def test_hosts(host: str, name: str, site: Path) -> None:
     assert told(application, "/", Host=host)["name"] == name
 
 
-def test_the_host_of_a_request() -> None:
-    assert host_of({}) == ""
-    for text in ("A.b", "a.B:80", "a.b.", "a.b.:80"):
-        assert host_of({"HTTP_HOST": text}) == "a.b"
-    assert host_of({"HTTP_HOST": "[FE80::1]:80"}) == "[fe80::1]"
-
-
-def test_a_host_serves_nothing_of_others(site: Path) -> None:
-    application = read(
-        f"[http]\ntarget = {APP}:one\nmount = /x={APP}:two\n"
-        f"[host:a]\nmount = /y={APP}:three\n[host:b]\nmount =\n[host:c]\ncgi_timeout = 1\n"
-    ).load()
-
-    def names(host: str) -> list[str]:
-        answers = [ask(application, path, headers={"Host": host}) for path in ("/", "/x", "/y")]
-        return [_name(answer) for answer in answers]
-
-    assert names("any") == names("c") == ["one", "two", "one"]
-    assert names("a") == ["404", "404", "three"]
-    assert names("b") == ["404"] * 3
-
-
-def _name(answer: Answer) -> str:
-    return json.loads(answer.body)["name"] if answer.status == 200 else str(answer.status)
-
-
 def test_what_is_mounted_twice_is_loaded_once(site: Path) -> None:
     (site / "counting.py").write_text(
         "made = []\ndef make():\n    made.append(1)\n"
@@ -228,12 +166,6 @@ def test_what_is_mounted_twice_is_loaded_once(site: Path) -> None:
 
 
 # Local redirects
-
-
-def test_a_program_answers_by_another_name() -> None:
-    found = told(mounted.programs, "/program?/else/%C3%B6?a=b")
-    assert (found["name"], found["PATH_INFO"]) == ("one", "/else/\xc3\xb6")
-    assert (found["SCRIPT_NAME"], found["QUERY_STRING"]) == ("", "a=b")
 
 
 def test_only_programs_are_told_how() -> None:
@@ -299,13 +231,6 @@ def test_only_programs_are_told_how() -> None:
 def test_mistakes(text: str, complaint: str, site: Path) -> None:
     with pytest.raises(ConfigError, match=complaint):
         read(f"[http]\n{text}\n")
-
-
-def test_mistakes_of_an_argument(site: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r'^mount: "/" is served already, as the application says'
-    ):
-        Routes(Settings(mount=f"/={APP}:two"), mounted.one)
 
 
 def test_a_target_that_cannot_be_loaded(site: Path) -> None:

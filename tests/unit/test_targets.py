@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import pickle
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,16 +98,6 @@ def test_wsgi_is_a_scheme_unless_it_is_a_module(folder: Path) -> None:
     assert ask(load("wsgi:other.py")).text == "other"
 
 
-def test_a_path_may_have_a_colon(folder: Path) -> None:
-    write(folder / "north:south/web.py")
-    assert ask(load("north:south/web.py:application")).text == "web"
-
-
-def test_a_file_by_its_whole_path(folder: Path) -> None:
-    write(folder / "plain.py")
-    assert ask(load(f"{folder}/plain.py:application")).text == "plain"
-
-
 @pytest.mark.parametrize(
     ("text", "expression"),
     [
@@ -187,23 +176,10 @@ def test_files_of_one_name_do_not_get_into_each_others_way(folder: Path) -> None
     assert [sys.modules[name].where for name in names] == ["north", "south", "far/south"]
 
 
-def test_a_file_is_not_taken_for_pythons_own_module(folder: Path) -> None:
-    write(folder / "shop/this.py")
-    assert "this" not in sys.modules
-    assert ask(load("shop/this.py")).text == "shop_this"
-
-
 def test_a_file_is_run_once(folder: Path) -> None:
     write(folder / "web.py", APPLICATION + "\nimport sys\nsys.path.append('/ran')\n")
     assert load("web.py") is load("./web.py:application") is load("web:application")
     assert sys.path.count("/ran") == 1
-
-
-def test_what_a_file_defines_can_be_pickled(folder: Path) -> None:
-    write(folder / "web.py", APPLICATION + "\nclass Basket: pass\n")
-    load("web.py")
-    basket = sys.modules["web"].Basket()
-    assert type(pickle.loads(pickle.dumps(basket))) is type(basket)
 
 
 # Dispatch tables
@@ -356,13 +332,6 @@ def test_a_module_that_fails_is_told_with_its_line(
     assert error.__cause__ is not None
     assert error.__cause__.__traceback__ is not None
     assert "web" not in sys.modules
-
-
-def test_a_module_that_fails_can_be_loaded_when_it_is_mended(folder: Path) -> None:
-    write(folder / "web.py", "1 / 0")
-    failure("web.py")
-    write(folder / "web.py", APPLICATION + "# mended\n")
-    assert ask(load("web.py")).text == "web"
 
 
 def test_the_interrupt_of_a_person_is_not_a_failure(folder: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -95,12 +93,6 @@ def test_kinds(kind: str, tmp_path: Path, of: Of) -> None:
     assert kinds == dict.fromkeys(FILES[kind], kind)
 
 
-def test_what_only_browsers_see_is_nothing_to_others(tmp_path: Path, of: Of) -> None:
-    """Where pages do not reload themselves."""
-    kinds = {of(live=False).kind(str(tmp_path / name)) for name in FILES["asset"]}
-    assert kinds == {""}
-
-
 def test_folders_say_what_their_files_are(tmp_path: Path, of: Of) -> None:
     for name in ("pages", "cgi-bin", "public", "public/app"):
         (tmp_path / name).mkdir()
@@ -138,13 +130,6 @@ def test_a_target_of_a_new_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert project.roots == [str(tmp_path)], rest
 
 
-def test_code_beside_programs_is_code(tmp_path: Path, of: Of) -> None:
-    files(tmp_path, "api.py")
-    project = of(target="cgi:.", mount=["/api=./api.py:app"])
-    assert project.kind(str(tmp_path / "api.py")) == "code"
-    assert of(target="cgi:.").kind(str(tmp_path / "x.py")) == "asset"
-
-
 def test_globs_of_the_user(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "shared/sql/a.sql", "shared/sql/a.py", "work/generated/x.py", "work/app.py")
     project = of(
@@ -165,21 +150,6 @@ def test_globs_of_the_user(tmp_path: Path, of: Of) -> None:
     assert project.kind(str(tmp_path / "shared/sql/a.sql")) == "code"
     assert project.kind(str(tmp_path / "shared/sql/a.py")) == ""
     assert str(tmp_path / "shared/sql") in project.folders()
-
-
-def test_the_configuration_file_wherever_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work, etc = tmp_path / "work", tmp_path / "etc"
-    work.mkdir()
-    etc.mkdir()
-    (etc / "site.ini").write_text("[http]\ntarget = app\n")
-    monkeypatch.chdir(work)
-    for file in (str(etc / "site.ini"), "../etc/site.ini"):
-        project = WatchedProject.of(loader.load({}, {}, file), file)
-        assert project.kind(str(etc / "site.ini")) == "configuration"
-        assert project.kind(str(etc / "other.ini")) == ""
-        assert project.folders() == [str(work)]
 
 
 def test_hosts_services_and_pythonpath_are_the_project_too(
@@ -244,26 +214,6 @@ def test_whose_a_module_is(tmp_path: Path, of: Of) -> None:
     assert project.kind("/somewhere/else/src/package/x.html") == ""
 
 
-def test_a_project_inside_of_a_virtual_environment_is_the_users(tmp_path: Path, of: Of) -> None:
-    files(tmp_path, "pyvenv.cfg", "project/app.py")
-    project = of(tmp_path / "project")
-    assert project.owns(str(tmp_path / "project/app.py"))
-    assert project.kind(str(tmp_path / "project/app.py")) == "code"
-
-
-def test_an_application_that_is_installed_to_be_edited(
-    tmp_path: Path, of: Of, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files(tmp_path, "src/edited_shop/__init__.py", "src/edited_shop/web/views.py", "work/x.txt")
-    monkeypatch.syspath_prepend(str(tmp_path / "src"))
-    project = of(tmp_path / "work", target="edited_shop.web:app")
-    # Also if it never comes so far that it is loaded.
-    assert str(tmp_path / "src/edited_shop/web") in project.folders()
-    assert "edited_shop" not in sys.modules
-    # One that is only installed is not the user's.
-    assert of(tmp_path / "work", target="flask:Flask").folders() == [str(tmp_path / "work")]
-
-
 # Folders
 
 
@@ -294,17 +244,6 @@ def test_a_folder_that_is_named_is_watched_whatever_its_name(tmp_path: Path, of:
     assert project.kind(str(tmp_path / ".build/site/app.py")) == "code"
 
 
-def test_files_nobody_reloads_for_are_not_watched(tmp_path: Path, of: Of) -> None:
-    files(tmp_path, "app.py", "photos/2020/a.jpg", "photos/app/main.py", "cgi-bin/x")
-    settings: dict[str, Any] = {
-        "static": ["/p=photos"],
-        "mount": ["/c=cgi:cgi-bin", "/a=photos/app/main.py"],
-    }
-    watched = of(live=False, **settings).folders()
-    assert watched == [str(tmp_path), str(tmp_path / "photos/app")]
-    assert len(of(**settings).folders()) == 5
-
-
 def test_links_are_followed_and_no_folder_is_watched_twice(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "work/a/x.py", "elsewhere/deep/y.py")
     (tmp_path / "work/loop").symlink_to(tmp_path / "work")
@@ -315,27 +254,3 @@ def test_links_are_followed_and_no_folder_is_watched_twice(tmp_path: Path, of: O
     assert of(tmp_path / "work").folders() == [
         str(tmp_path / name) for name in ("work", "work/a", "work/shared", "work/shared/deep")
     ]
-
-
-def test_too_many_folders_are_cut_far_away(
-    tmp_path: Path, of: Of, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files(tmp_path, "a/b/c/d/x.py", "e/f/x.py", "g/x.py")
-    project = of()
-
-    def walked(option: str, limit: int) -> tuple[list[str], bool]:
-        monkeypatch.setattr(limits, option, limit)
-        return project.folders(), project.is_truncated
-
-    watched, cut = walked("FOLDERS", 5)
-    assert cut
-    assert watched[0] == str(tmp_path)
-    assert set(watched[1:4]) == {str(tmp_path / name) for name in "aeg"}
-    assert len(watched) == 5
-    assert walked("FOLDERS", 8)[1] is False
-    assert walked("ENTRIES", 4)[1] is True
-
-
-def test_a_root_that_is_closed_or_gone_has_no_folders(tmp_path: Path, of: Of) -> None:
-    project = of(static=[f"/x={tmp_path}/not/there"])
-    assert project.folders() == [str(tmp_path)]

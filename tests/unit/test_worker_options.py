@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -70,30 +69,6 @@ def test_the_stub_takes_one_object() -> None:
     assert not init.args.kwonlyargs
 
 
-@pytest.mark.parametrize("declared", CLASSES)
-def test_the_class_is_what_mypy_takes_it_for(declared: type) -> None:
-    """A frozen dataclass, of which the server imports only what it needs of that."""
-    with_all = dataclasses.make_dataclass(
-        "Copy",
-        [
-            (name, text, dataclasses.field(default=getattr(declared, name)))
-            if hasattr(declared, name)
-            else (name, text)
-            for name, text in declared.__annotations__.items()
-        ],
-        frozen=True,
-        kw_only=True,
-    )
-    needed = {
-        each.name: 0 for each in dataclasses.fields(with_all) if each.default is dataclasses.MISSING
-    }
-    assert vars(declared(**needed)) == vars(with_all(**needed))
-    with pytest.raises(AttributeError, match="max_body: the fields of"):
-        declared(**needed).max_body = 1
-    with pytest.raises(AttributeError, match="not set again"):
-        del declared(**needed).static_index
-
-
 def test_values_of_all_options_are_those_of_the_settings() -> None:
     given, settings = made(), Settings()
     # What is given has another type than the option of the same name.
@@ -102,15 +77,6 @@ def test_values_of_all_options_are_those_of_the_settings() -> None:
     assert others < set(same)
     for name in set(same) - others:
         assert getattr(given, name) == settings.value(name), name
-    reactor(given)
-
-
-def test_options_of_a_host_are_those_of_its_folder(tmp_path: Path) -> None:
-    hosted = Settings(static_index="start.html", static_fallthrough=True)
-    rows = [("example.org", "/a", str(tmp_path), hosted)]
-    logs.error_log.open(Settings())
-    given = worker_options(Settings(), rows, {}, error_log=logs.error_log.opened)
-    assert [(row[:3], row[3].static_index) for row in given.routes] == [(rows[0][:3], "start.html")]
     reactor(given)
 
 

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import psutil
 import pytest
 
-from loadtests import __main__, store
+from loadtests import store
 from loadtests.clients import external, program
 from loadtests.clients.adverse import handle
 from loadtests.clients.connection import Connection, request_bytes
@@ -26,13 +25,11 @@ from loadtests.clients.load import Job, Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
-from loadtests.network.port import free_port
 from loadtests.reporting import markdown
 from loadtests.reporting import promises as told
 from loadtests.reporting.model import Cell, Table
-from loadtests.servers import peers, registry
+from loadtests.servers import registry
 from loadtests.servers.application import Application, expected
-from loadtests.servers.registry.develop import SERVERS
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import command, engine
@@ -48,7 +45,6 @@ from tests.testkit.server import wait_for
 
 #: A number that no process has.
 ENDED = 2**22 - 1
-RECORDED = Path(__file__).parents[1] / "recorded/loadtests.jsonl"
 
 WRK_OUTPUT = """\
 Running 1s test @ http://127.0.0.1:18099/
@@ -89,10 +85,6 @@ class TestClient:
         assert load.errors == {"read": 3}
         assert load.busy == pytest.approx(0.5)
 
-    def test_says_what_wrk_said_instead(self) -> None:
-        with pytest.raises(LabError, match="it said: unable to connect"):
-            program.parse("unable to connect to 127.0.0.1:1 Connection refused\n")
-
 
 class TestMeasure:
     def test_a_session_and_its_cpu_time(self) -> None:
@@ -122,10 +114,6 @@ class TestMeasure:
         assert count([ENDED, os.getpid()]) > 0
         with pytest.raises(ServerFailure, match="ended"):
             count([ENDED])
-
-    def test_smaps_rollup_is_in_bytes(self) -> None:
-        text = "55-7f ---p 00000000 00:00 0    [rollup]\nRss:      1616 kB\nPss:       317 kB\n"
-        assert resources.parse_smaps_rollup(text) == {"Rss": 1616 * 1024, "Pss": 317 * 1024}
 
 
 class TestResults:
@@ -179,42 +167,6 @@ class TestPromises:
         assert section.title == "Promised and measured"
         assert "1.25 × (1.25 – 1.25)" in markdown.tables([section])
 
-    def test_every_promise_belongs_to_an_experiment(self) -> None:
-        assert {promise.experiment for promise in SHOW.promises} == set(SHOW.experiments)
-        measured = {promise.experiment for promise in ENDURE.promises}
-        assert measured == set(ENDURE.experiments) - {"growing"}
-
-
-class TestNames:
-    def test_a_beginning_stands_for_all(self) -> None:
-        ours = registry.named(["poorhttp"])
-        assert len(ours) >= 5
-        assert all(server.ours for server in ours)
-        assert [server.name for server in registry.named(["granian"])] == ["granian"]
-
-    def test_a_kind_stands_for_all_loads(self) -> None:
-        names = [scenario.name for scenario in scenarios.named(["echo"])]
-        assert names == ["echo-1", "echo-64", "echo-512", "echo-64x16"]
-
-    def test_unknown_names_are_told_with_the_known_ones(self) -> None:
-        with pytest.raises(LabError, match=r"'nginx'\. There are: floor, poorhttp single"):
-            registry.named(["nginx"])
-        with pytest.raises(LabError, match=r"'hello-3'\. There are: hello-1"):
-            scenarios.named(["hello-3"])
-
-    def test_every_server_has_its_own_name_and_colour(self) -> None:
-        names = [server.name for server in registry.SERVERS]
-        assert len(set(names)) == len(names)
-        compared = [server.colour for server in registry.SERVERS if server.compared]
-        assert len(set(compared)) == len(compared)
-
-    def test_every_peer_is_installed_by_peers(self) -> None:
-        packages = {server.package.lower() for server in registry.SERVERS if server.peer}
-        # Some are compared only as development servers, or bring another thing along there.
-        others = {each.package.lower() for each in SERVERS if not each.ours}
-        others |= {each.extra.lower() for each in SERVERS if each.extra and not each.ours}
-        assert packages <= {name.lower() for name in peers.names()} <= packages | others
-
 
 class TestStore:
     def test_appends_and_loads(self, tmp_path: Path) -> None:
@@ -253,50 +205,6 @@ class TestStore:
             store.load([path])
         with pytest.raises(LabError, match="No such file"):
             store.load([tmp_path / "absent"])
-
-
-class TestReport:
-    def test_page_and_figures(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        page, folder = tmp_path / "page.md", tmp_path / "figures"
-        written = ["--markdown", str(page), "--figures", str(folder)]
-        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(RECORDED), *written])
-        assert __main__.main() == 0, capsys.readouterr().err
-        text = page.read_text(encoding="utf-8")
-        drawn = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-        assert set(drawn) == {
-            *("cpu-hello.svg", "rate-hello-64.svg", "rate-hello-64x16.svg"),
-            *("show-memory.svg", "show-start.svg"),
-        }
-        for svg in drawn.values():
-            ElementTree.fromstring(svg)
-        assert all(f"(figures/{name})" in text for name in drawn)
-        assert text.startswith("# Bench and show\n")
-        assert "CPU per request, 64 connections: fastwsgi (6.18 µs) is best" in text
-        rows = {" ".join(line.split()) for line in text.splitlines()}
-        # Medians, the ratio to the floor, and what has to be said about a server.
-        (row,) = (row for row in rows if row.startswith("| fastwsgi | 6.18"))
-        assert row.startswith(
-            "| fastwsgi | 6.18 (6.12 – 6.24) | 1.45 | 1.00 | 159,889 | 0.38 | 0.57 |"
-        )
-        assert "served about 8 of the connections at a time" in text
-        assert "client saturated" in text
-        assert "| bjoern | 2 | 16 pipelined requests: timed out | hello-64x16 |" in rows
-        assert "| poorhttp gevent | its core is not built |" in rows
-        assert "| bjoern | 5.5 | 4.3 | 10.3 | 1 | 1 |" in rows
-
-    def test_command_line(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """By default the tables; as they were asked for before, too."""
-        arguments = ["loadtests", "report", str(RECORDED), "--reliability"]
-        monkeypatch.setattr(sys, "argv", arguments)
-        assert __main__.main() == 0
-        assert capsys.readouterr().out.startswith("## 13-byte answer\n")
-        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(tmp_path / "absent")])
-        assert __main__.main() == 1
-        assert "absent: No such file" in capsys.readouterr().err
 
 
 class TestFloor:
@@ -366,30 +274,22 @@ class TestEndurance:
 
         monkeypatch.setattr(external, "wrk", drive)
 
-    def measure(
-        self, experiment: str, tmp_path: Path, server: registry.Server = MODES[0]
-    ) -> Results:
+    def measure(self, experiment: str, tmp_path: Path) -> Results:
         server_core, client_core = cores()
         writing = store.Store(tmp_path / "results.jsonl", "r")
         lab = engine.Lab(writing, 0.1, 1, server_core, client_core)
         options = Namespace(names=[experiment], servers=None)
-        for step in ENDURE.plan(lab, endurance.TINY, [server], options):
+        for step in ENDURE.plan(lab, endurance.TINY, [MODES[0]], options):
             assert step.action()
         writing.close()
         return Results(store.load([writing.path]))
 
-    @pytest.mark.parametrize("server", MODES, ids=lambda server: str(server.name))
-    def test_dead(self, server: registry.Server, tmp_path: Path) -> None:
-        results = self.measure("dead", tmp_path, server)
+    def test_dead(self, tmp_path: Path) -> None:
+        results = self.measure("dead", tmp_path)
         assert len(results.samples) == 2 * len(scenarios.SIZED)
         (table,) = ENDURE.report(results)[0].parts
         assert isinstance(table, Table)
-        assert [row[0] for row in table.rows] == [f"{server.name}, 50 dead"] * 3
-
-    def test_each_number_of_dead_has_its_own_rounds(self, tmp_path: Path) -> None:
-        results = self.measure("growing", tmp_path)
-        rounds = results.rounds("document512-64", MODES[0].name, "rate")
-        assert len(rounds) == len(endurance.TINY.amounts.fewer) + 1
+        assert [row[0] for row in table.rows] == [f"{MODES[0].name}, 50 dead"] * 3
 
     def test_who_drips_is_closed_and_comes_again(self, tmp_path: Path) -> None:
         results = self.measure("drip", tmp_path)
@@ -410,16 +310,6 @@ class TestEndurance:
             wait_for(lambda: stalled.state().never == 0, "the end of those who do not read")
             assert stalled.state().told == {"200": 6}
 
-    def test_transfers(self, tmp_path: Path) -> None:
-        results = self.measure("transfers", tmp_path)
-        found = promised(ENDURE, results)
-        for what in endurance.TRANSFERS:
-            assert found[f"growth of memory during 4 {what} of 1 GiB at once"][0] == "≤ 16 MiB"
-
-    def test_a_server_that_lets_nobody_in(self) -> None:
-        with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
-            handle.AdverseClients("dead", free_port(), 3).__enter__()
-
 
 def _check_against(application: Application) -> None:
     """Starts the floor with this application's answer, then expects the answer of another one."""
@@ -427,15 +317,6 @@ def _check_against(application: Application) -> None:
     running.answer = expected(scenarios.HELLO, "/", b"")
     with running:
         pass
-
-
-def test_a_run_without_wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = engine.Lab(store.Store(tmp_path / "results.jsonl", store.now()), 0.3, 1, *cores())
-    planned = engine.steps(lab, scenarios.asked([registry.FLOOR], ["hello-1"]))
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(LabError, match="apt install wrk"):
-        engine.run(lab, planned, "test", with_wrk=True)
-    lab.store.close()
 
 
 def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

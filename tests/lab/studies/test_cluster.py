@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.arguments import choose
-from loadtests.errors import LabError
 from loadtests.studies.cluster import experiments
 from loadtests.studies.cluster.study import STUDY
 from loadtests.studies.engine import Lab
@@ -45,12 +43,3 @@ def test_a_host_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert figures["failed otherwise"] == 0
     assert 0 < figures["noticed after"] < longest
     assert figures["longest"] > figures["p99"] > figures["p50"] > 0
-
-
-def test_beginnings_of_names() -> None:
-    assert [setup.name for setup in choose("setup", experiments.SETUPS, ["nginx"])] == [
-        "nginx",
-        "nginx, 20 ms away",
-    ]
-    with pytest.raises(LabError, match=r"no setup is called 'x'. There are: HAProxy; "):
-        choose("setup", experiments.SETUPS, ["x"])

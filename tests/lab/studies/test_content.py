@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -13,22 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import programs, store
-from loadtests.arguments import choose
+from loadtests import store
 from loadtests.clients.native import fetch
-from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
-from loadtests.measure.process_tree import ProcessTree, have_ended
+from loadtests.measure.process_tree import ProcessTree
 from loadtests.reporting import markdown
-from loadtests.servers import fixtures, registry
-from loadtests.servers.registry import content
-from loadtests.servers.running import Running
+from loadtests.servers import fixtures
 from loadtests.stats.results import Results
 from loadtests.studies import engine
-from loadtests.studies.bench import scenarios
 from loadtests.studies.content import experiments
 from loadtests.studies.content.study import STUDY
-from tests.packages import need
 from tests.testkit.client import HANG
 
 BODY = b"x" * 300_000
@@ -67,15 +60,6 @@ def saying(answer: bytes, *, at_once: int = 1 << 20, keep: bool = True) -> Itera
 
 
 class TestFetch:
-    def test_a_number_of_requests_and_no_more(self) -> None:
-        with Running(registry.FLOOR, scenarios.HELLO) as running:
-            load = fetch.drive(running.port, HANG, 3, [["/a", "/b"], ["/c"]], requests=100)
-        assert load.requests == 100
-        assert load.errors == {}
-        assert load.octets % 100 == 0
-        assert load.octets > 100 * len(running.answer.body)
-        assert 0 < load.p50_us <= load.p99_us <= load.max_us
-
     @pytest.mark.parametrize(
         ("answer", "at_once"),
         [
@@ -89,12 +73,6 @@ class TestFetch:
     def test_where_an_answer_ends(self, answer: bytes, at_once: int) -> None:
         with saying(answer, at_once=at_once) as port:
             load = fetch.drive(port, HANG, 2, [["/", "/"]], requests=6)
-        assert (load.requests, load.errors, load.octets) == (6, {}, 6 * len(answer))
-
-    def test_a_connection_for_each_visit(self) -> None:
-        answer = b"HTTP/1.1 200 OK\r\n\r\nto the end"
-        with saying(answer, keep=False) as port:
-            load = fetch.drive(port, HANG, 2, [["/"]], requests=6, keep=False)
         assert (load.requests, load.errors, load.octets) == (6, {}, 6 * len(answer))
 
     @pytest.mark.parametrize(
@@ -115,12 +93,6 @@ class TestFetch:
             load = fetch.drive(port, 0.3, 1, [["/"]])
         assert load.requests == 0
         assert load.errors[kind] > 0
-
-    def test_nobody_listens(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        load = fetch.drive(port, 0.1, 1, [["/"]])
-        assert (load.requests, set(load.errors)) == (0, {"connect"})
 
 
 class TestProcessTree:
@@ -143,68 +115,11 @@ class TestProcessTree:
             assert set(found) == {parent.pid, child}
         assert tree.processes() == []
 
-    def test_the_end_is_waited_for(self) -> None:
-        """And is brought about where a process does not end by itself."""
-        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
-        with ProcessTree(
-            [sys.executable, "-c", f"{deaf}; time.sleep(600)"], stdout=subprocess.PIPE
-        ) as tree:
-            assert tree.popen.stdout
-            assert tree.popen.stdout.readline() == b"\n"
-            assert not have_ended(tree.signal(signal.SIGTERM), 0.01)
-            tree.stop(0.01)
-            assert tree.popen.returncode == -signal.SIGKILL
-            assert have_ended([tree.popen.pid], 0)
-
-
-class TestPrograms:
-    def test_where_it_is_and_which(self) -> None:
-        assert Path(programs.path("sh")).is_file()
-        assert programs.missing("sh") == ""
-
-    def test_a_missing_one_is_told_with_its_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        absent = programs.Program(["no-such-server"], "no-package")
-        monkeypatch.setitem(programs.PROGRAMS, "nginx", absent)
-        reason = "no-such-server is not installed (Debian: apt install no-package)"
-        nginx = content.SERVERS["nginx"]
-        assert registry.missing(nginx) == reason
-        assert programs.version("nginx") == ""
-        with pytest.raises(LabError, match="apt install no-package"):
-            programs.path("nginx")
-
-
-class TestContestants:
-    def test_a_beginning_stands_for_all(self) -> None:
-        found = choose("server", STUDY.servers(), ["nginx +"])
-        assert [server.name for server in found] == ["nginx + open_file_cache", "nginx + php-fpm"]
-        with pytest.raises(LabError, match=r"'thttpd'\. There are: floor; poorhttp single"):
-            choose("server", STUDY.servers(), ["thttpd"])
-
-    def test_a_name_means_one_look(self) -> None:
-        everyone = [*content.FILES, *content.programs(1), *content.PAGES]
-        everyone += [*content.FLASK, *content.PHP]
-        for server in everyone:
-            assert content.SERVERS[server.name].colour == server.colour
-
 
 @pytest.fixture(scope="module")
 def published() -> Iterator[fixtures.Fixtures]:
     with fixtures.Fixtures() as made:
         yield made
-
-
-class TestMaterial:
-    def test_sizes_are_those_of_the_studies(self, published: fixtures.Fixtures) -> None:
-        folder = published.static.path
-        assert (folder / "page.html").stat().st_size == 1536
-        assert (folder / "large.bin").stat().st_size == 10 * 2**20
-        for number, visit in enumerate(fixtures.visits(), 1):
-            page, *images = visit
-            text = (folder / page[1:]).read_text()
-            assert len(text) == 8600
-            assert len(images) == number
-            assert all(f'src="{image[1:]}"' in text for image in images)
-            assert all((folder / image[1:]).is_file() for image in images)
 
 
 class TestSmallRuns:
@@ -243,19 +158,3 @@ class TestSmallRuns:
         assert cgi["cpu_us"] > 100
         assert "| server " in (told := markdown.tables(STUDY.report(results)))
         assert "| 1 at once: requests/s |" in told
-
-    def test_a_small_page(self, published: fixtures.Fixtures, tmp_path: Path) -> None:
-        need("wrk")
-        (sample,) = self.measure(["page-64"], published, tmp_path).samples
-        assert sample["scenario"] == "static-page-64"
-        assert sample["errors"] == {}
-        assert sample["octets"] > sample["requests"] * 1536
-
-    def test_everybody_makes_the_same_page(self, published: fixtures.Fixtures) -> None:
-        """Which is looked at when a server has been started."""
-        (asked,) = experiments.asked(published, 1)["template"]
-        for server, scenario in asked.items():
-            if server.ours and "single" in server.name:
-                with Running(server, scenario.application, target=scenario.target) as running:
-                    assert b"<td>50</td><td>2500</td>" in running.answer.body
-                    assert b"Squares for Uniserve &amp; KLone" in running.answer.body

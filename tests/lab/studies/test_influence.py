@@ -18,7 +18,6 @@ from loadtests.studies.influence import study as influence
 from loadtests.studies.influence.variation import Grid, grid, largest
 from tests.lab.studies.small_run import run, tables
 
-Rate = Callable[[str, str], float]
 MADE_UP = ("slow", "middle", "fast")
 SPEEDS = {"slow": 100.0, "middle": 1_000.0, "fast": 10_000.0}
 
@@ -100,27 +99,12 @@ class TestVerdict:
         assert "one with all 3 servers" in said
         assert "the client explains 100.0%" in said
 
-    def test_clients_that_wait(self) -> None:
-        results = made_up({"idle": lambda _: (10.0, 0.01), "other": lambda _: (20.0, 0.02)})
-        assert "how it asks mattered more than who answered" in verdict(results)
-
     def test_one_that_spins(self) -> None:
         """Is busy with every server, and that says nothing."""
         results = made_up({"spinning": lambda speed: (speed, 1.0), "b": lambda s: (s, 0.2)})
         assert verdict(results).startswith("No, the client was not the bottleneck")
         told = " ".join(influence.STUDY.report(results)[0].text)
         assert "Whether spinning was the limit cannot be told" in told
-
-    def test_clients_that_matter_too(self) -> None:
-        """None is saturated, and yet one gets but half of what the other does."""
-        results = made_up({"a": lambda speed: (speed, 0.5), "b": lambda s: (s / 2, 0.2)})
-        said = verdict(results)
-        assert said.startswith("No, the client was not the bottleneck by its speed")
-        assert "but how it asks mattered, too: the client explains" in said
-
-    def test_one_client(self) -> None:
-        said = verdict(made_up({"only": lambda speed: (speed, 0.5)}))
-        assert said == "No, the client was not the bottleneck: none used 97% of a core."
 
 
 class TestHoles:
@@ -135,11 +119,6 @@ class TestHoles:
             ]
         )
 
-    def test_none(self) -> None:
-        part, left_out = parts(self.whole)
-        assert (part.replications, left_out) == (3, [])
-        assert list(part.servers) == ["slow", "middle", "fast"]
-
     def test_a_server_that_failed_with_two_clients(self) -> None:
         lost = [(client, "middle", number) for client in "ab" for number in range(3)]
         results = self.without(*lost)
@@ -152,32 +131,6 @@ class TestHoles:
         told = " ".join(influence.STUDY.report(results)[0].text)
         assert "without middle" in told
         assert "a with middle; b with middle" in told
-
-    def test_a_client_that_failed_with_two_servers(self) -> None:
-        lost = [("c", server, number) for server in ("slow", "fast") for number in range(3)]
-        assert parts(self.without(*lost))[1] == ["c"]
-
-    def test_an_observation_less(self) -> None:
-        """Rather two of each than a client less: that is 18 observations, and the same."""
-        part = largest(grid(self.without(("a", "fast", 2)), "rate"))
-        assert part.replications * len(part.clients) * len(part.servers) == 18
-        assert part.replications > 1
-
-    def test_nothing_is_left(self) -> None:
-        results = Results([one for one in self.whole.samples if one["client"] == "a"])
-        assert largest(grid(results, "rate")).replications == 0
-        assert set(tables(influence.STUDY.report(results))) >= {"influence-rate", "influence-busy"}
-        assert "Nothing can be analysed" in " ".join(influence.STUDY.report(results)[0].text)
-
-    def test_without_replication(self) -> None:
-        results = Results([one for one in self.whole.samples if one["round"] == 0])
-        assert largest(grid(results, "rate")).replications == 1
-        sources = [
-            row[0]
-            for row in tables(influence.STUDY.report(results))["influence-rate-variance"].rows
-        ]
-        assert sources == ["client", "server", "error", "total"]
-        assert "cannot be told apart" in " ".join(influence.STUDY.report(results)[0].text)
 
 
 def made(name: str, reason: str = "", fails_with: str = "") -> Client:
@@ -223,9 +176,3 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = [row[2] for row in variance.rows]
     assert all(isinstance(share, float) for share in shares)
     assert sum(float(str(share)) for share in shares[:-1]) == pytest.approx(1)
-
-
-def test_no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(influence, "CLIENTS", [made("absent", reason="absent is not installed")])
-    with pytest.raises(LabError, match="nothing could be measured"):
-        run(influence.STUDY, tmp_path, registry.named(["poorhttp single"]), clients=None)

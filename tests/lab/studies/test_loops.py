@@ -12,28 +12,15 @@ import pytest
 from loadtests.arguments import choose
 from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
-from loadtests.network.hosts import Host, Network, Unavailable
-from loadtests.servers.registry import Server
+from loadtests.network.hosts import Host
 from loadtests.stats.results import Spread
 from loadtests.studies import remote
 from loadtests.studies.loops import study as steps
-from loadtests.studies.loops.study import STUDY, Outlier, asked, curve, outliers
+from loadtests.studies.loops.study import STUDY, Outlier, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
-from tests.lab.studies.small_run import failures, run, tables
+from tests.lab.studies.small_run import run, tables
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-
-PAGES = ["/a", "/b", "/c"]
-
-
-def test_what_loops_ask_for() -> None:
-    assert asked("1", PAGES, 2, 0) == ["/a", "/a"]
-    assert asked("2", PAGES, 2, 0) == ["/a", "/a", "/b", "/b", "/c", "/c"]
-    chosen = asked("3", PAGES, 300, 1)
-    assert len(chosen) == 300
-    assert set(chosen) == set(PAGES)
-    assert chosen == asked("3", PAGES, 300, 1)
-    assert chosen != asked("3", PAGES, 300, 2)
 
 
 def test_outliers() -> None:
@@ -94,35 +81,6 @@ def test_local_loops(tmp_path: Path) -> None:
     assert len(found["loops-2005"].rows) == 21
 
 
-DYING = """\
-import os, {module}
-asked = [0]
-def application(environ, start_response):
-    asked[0] += 1
-    if asked[0] > 15:
-        os._exit(3)
-    return {module}.application(environ, start_response)
-from wsgiref.simple_server import make_server
-make_server("127.0.0.1", {port}, application).serve_forever()
-"""
-
-
-def test_a_server_that_dies_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "dying.py").write_text(DYING)
-    code = "import~sys;exec(open(sys.argv[1]).read().format(module=sys.argv[2],port=sys.argv[3]))"
-    dying = Server(
-        "dying", "#000000", f"{{python}} -c {code} {tmp_path}/dying.py {{module}} {{port}}"
-    )
-    (single,) = choose("server", STUDY.servers(), ["poorhttp single, WSGI"])
-    results = run(STUDY, tmp_path, [dying, single], local=True, servers=[])
-    assert failures(results) == {"dying"}
-    assert len(results.failures) == steps.FEWEST_RUNS
-    assert "of 10 requests answered" in results.failures[0]["reason"]
-    assert len(results.samples) == 3 * steps.FEWEST_RUNS
-    text = [line for section in STUDY.report(results) for line in section.text]
-    assert any(line.startswith("Failed: loops L1 to L3, run 1, dying: ") for line in text)
-
-
 def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through links of each way's delay and rate (whose times are in test_lab_network.py)."""
     with hosts():
@@ -173,15 +131,3 @@ def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert answers < crossed[runs.index(way) + number]
     found = tables(STUDY.report(results))
     assert {"loops-l1", "loops-r1-lan", "loops-r3-outside", "loops-r2-lan-runs"} <= set(found)
-
-
-def test_without_a_network_loops_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unavailable(*names: str) -> Network:
-        raise Unavailable("network namespaces cannot be made (not allowed): run it as root")
-
-    monkeypatch.setattr(remote, "Network", unavailable)
-    (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
-    results = run(STUDY, tmp_path, [single], local=False, servers=[])
-    assert {sample["scenario"] for sample in results.samples} == {"L1", "L2", "L3"}
-    assert len(results.failures) == 2 * steps.FEWEST_RUNS
-    assert all("cannot be made (not allowed)" in one["reason"] for one in results.failures)

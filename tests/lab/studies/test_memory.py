@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
-from loadtests import store
 from loadtests.errors import LabError, ServerFailure
 from loadtests.reporting import markdown
-from loadtests.servers import running as process
 from loadtests.servers.application import Application
 from loadtests.servers.registry.studies import MEMORY
-from loadtests.servers.running import Running
 from loadtests.stats.trend import Slope, theil_sen
-from loadtests.studies import engine
-from loadtests.studies.bench.scenarios import LIGHT
 from loadtests.studies.memory import by_line, curve, leak, moments
-from loadtests.studies.memory.moments import look, parse_ps, ps
+from loadtests.studies.memory.moments import parse_ps
 from loadtests.studies.memory.profiled import EXAMPLES
-from loadtests.studies.memory.study import STUDY, stages
-from loadtests.studies.study import FULL, QUICK, TINY
+from loadtests.studies.memory.study import STUDY
 from tests.lab.studies.small_run import failures, run, tables
 from tests.packages import need
 
@@ -40,7 +31,7 @@ def application(environ, start_response):
 """
 
 BY_NAME = {server.name: server for server in MEMORY}
-SINGLE, FORKING = BY_NAME["poorhttp single"], BY_NAME["poorhttp forking 2"]
+SINGLE = BY_NAME["poorhttp single"]
 
 HEAD = """
 from collections.abc import Iterable
@@ -60,10 +51,6 @@ def an_application(folder: Path, body: str) -> Application:
     return Application(str(folder), "written")
 
 
-def a_lab(path: Path) -> engine.Lab:
-    return engine.Lab(store.Store(path, "now"), TINY.seconds, TINY.rounds, None, None)
-
-
 # What ps says
 
 
@@ -76,19 +63,6 @@ def test_what_ps_says() -> None:
 def test_what_ps_does_not_say(said: str) -> None:
     with pytest.raises(LabError, match="ps "):
         parse_ps(said)
-
-
-def test_ps_itself() -> None:
-    need("ps")
-    size, vsize = ps()[os.getpid()]
-    assert 0 < size <= vsize
-    assert vsize == pytest.approx(psutil.Process().memory_info().vms, rel=0.1)
-
-
-def test_no_ps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabError, match="procps"):
-        ps()
 
 
 # Slopes
@@ -105,12 +79,6 @@ def test_a_slope_that_was_worked_out_by_hand() -> None:
     assert theil_sen(points) == Slope(3.375, 1, 8)
 
 
-def test_an_outlier_does_not_turn_a_slope() -> None:
-    points = [(float(x), 2.0 * x) for x in range(20)]
-    points[10] = (10.0, 1e6)
-    assert theil_sen(points).estimate == 2
-
-
 def test_the_interval_has_the_true_slope_as_often_as_it_says() -> None:
     lot = random.Random(1)
     hits = 0
@@ -119,11 +87,6 @@ def test_the_interval_has_the_true_slope_as_often_as_it_says() -> None:
         assert found.low <= found.estimate <= found.high
         hits += found.low <= 5 <= found.high
     assert 370 <= hits <= 395
-
-
-def test_no_slope() -> None:
-    with pytest.raises(ValueError, match="different x"):
-        theil_sen([(1, 1), (1, 2)])
 
 
 @pytest.mark.parametrize(
@@ -147,19 +110,7 @@ def test_growth() -> None:
     assert leak.growth(points, "descriptors").estimate == pytest.approx(10)
 
 
-def test_stages_after_a_warm_up() -> None:
-    assert list(stages(TINY.share)) == [60 * number for number in range(1, 12)]
-    assert stages(QUICK.share)[0] == stages(FULL.share)[0] == leak.WARM_UP
-    assert len(stages(QUICK.share)) == 1 + 10
-    assert len(stages(FULL.share)) == 1 + 20
-    assert stages(FULL.share)[-1] >= 50_000 + leak.WARM_UP
-
-
 # Requests
-
-
-def test_the_same_seed_draws_the_same() -> None:
-    assert leak.drawn(1, 500) == leak.drawn(1, 500) != leak.drawn(2, 500)
 
 
 def test_what_is_drawn() -> None:
@@ -175,32 +126,6 @@ def test_what_is_drawn() -> None:
         assert (len(body) < length) == (request.kind == leak.BODY)
         aborted = request.kind in (leak.HEAD, leak.BODY, leak.ANSWER)
         assert (request.status is None) == aborted
-
-
-def test_parallel_requests_at_once(tmp_path: Path) -> None:
-    with Running(SINGLE, LIGHT) as running:
-        moments.ask(running, 30)
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("    body = b'right' if len(asked) < 15 else b'wrong'", "an answer is wrong"),
-        ("    body = b'x'\n    if len(asked) == 15: time.sleep(60)", "not answered within 1 s"),
-    ],
-)
-def test_parallel_requests_that_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
-) -> None:
-    monkeypatch.setattr(moments, "SECONDS", 1.0)
-    # One that hangs does not end by itself.
-    monkeypatch.setattr(process, "STOP_SECONDS", 0.2)
-    threading = BY_NAME["poorhttp threading 8"]
-    with (
-        Running(threading, an_application(tmp_path, body)) as running,
-        pytest.raises(ServerFailure, match=f"of 30 parallel requests: .*{words}"),
-    ):
-        moments.ask(running, 30)
 
 
 # Leaks
@@ -235,45 +160,6 @@ def test_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
 # Lines and curves
 
 
-def test_lines() -> None:
-    lines = by_line.profile("light, bare", 7, None)
-    first, last = lines[0], lines[-1]
-    assert [line.number for line in lines] == list(range(first.number, last.number + 1))
-    assert first.text.startswith("def light(")
-    assert (first.grown, last.runs) == (None, 7)
-    assert all((line.grown is None) == (line.held is None) for line in lines[1:])
-    assert all(5 << 20 < line.held < 500 << 20 for line in lines if line.held is not None)
-
-
-def test_lines_of_what_does_not_exist() -> None:
-    with pytest.raises(ServerFailure, match="exit code 1: KeyError"):
-        by_line.profile("nothing", 1, None)
-
-
-def test_a_process_that_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_line, "SECONDS", 0.01)
-    with pytest.raises(ServerFailure, match="not ready"):
-        by_line.profile("light", 1, None)
-
-
-def test_points_are_thinned() -> None:
-    points = [(float(place), place) for place in range(1000)]
-    thin = curve.thinned(points, 201)
-    assert len(thin) == 201
-    assert (thin[0], thin[-1]) == (points[0], points[-1])
-    assert thin == sorted(set(thin))
-    assert [place for _, place in curve.thinned(points, 4)] == [0, 333, 666, 999]
-    assert curve.thinned(points[:5], 201) == points[:5]
-
-
-def test_a_curve_of_who_has_gone() -> None:
-    with (
-        pytest.raises(ServerFailure, match="memory_profiler"),
-        curve.recorder(2**22 + 1, 0.01),
-    ):
-        pass
-
-
 # The whole study
 
 
@@ -281,7 +167,7 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("ps", "wrk")
     monkeypatch.setattr(leak, "STEADY_SECONDS", 0.02)
     ending = replace(SINGLE, name="poorhttp ending", command="{python} -c exit(7)")
-    results = run(STUDY, tmp_path, [SINGLE, ending, FORKING])
+    results = run(STUDY, tmp_path, [SINGLE, ending])
     assert failures(results) == {ending.name}
     assert len(results.failures) == 2
     for sample in results.samples:
@@ -291,8 +177,8 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert 0 < sample["size"] <= sample["vsize"] <= sample["vsizes"]
             assert sample["size"] <= sample["sizes"]
             assert sample["threads"] >= sample["processes"]
-            # A worker or two, and the main process.
-            assert sample["processes"] == {SINGLE.name: 2, FORKING.name: 3}[sample["server"]]
+            # A worker, and the main process.
+            assert sample["processes"] == 2
         elif sample["scenario"] == curve.SCENARIO:
             assert sample["milliseconds"] == sorted(sample["milliseconds"])
             assert len(sample["pss"]) == len(sample["milliseconds"]) > len(curve.PHASES)
@@ -303,9 +189,9 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert sample["stages"][-1]["requests"] == sample["requests"]
     scenarios = Counter(sample["scenario"] for sample in results.samples)
     assert scenarios == {
-        **dict.fromkeys(moments.MOMENTS, 2),
-        curve.SCENARIO: 2,
-        leak.SCENARIO: 2,
+        **dict.fromkeys(moments.MOMENTS, 1),
+        curve.SCENARIO: 1,
+        leak.SCENARIO: 1,
         by_line.SCENARIO: len(EXAMPLES),
     }
 
@@ -314,21 +200,9 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(sections) == 4
     for table in told.values():
         assert all(len(row) == len(table.columns) for row in table.rows), table.name
-    assert {row[0] for row in told["memory-ps"].rows} == {SINGLE.name, FORKING.name}
+    assert {row[0] for row in told["memory-ps"].rows} == {SINGLE.name}
     assert all(section.answer for section in sections)
     text = markdown.tables(sections)
     assert f"Failed: memory over time, {ending.name}: it ended with exit code 7" in text
     # Too little was asked for a verdict.
     assert {row[-2] for row in told["memory-leak"].rows} == {"not told after so short a warm-up"}
-
-
-def test_a_run_is_stored_as_json(tmp_path: Path) -> None:
-    need("ps")
-    lab = a_lab(tmp_path / "results")
-    with Running(SINGLE, LIGHT) as running:
-        moments.settle(running)
-        usage = look(running)
-    lab.store.add("sample", **usage)
-    lab.store.close()
-    line = json.loads((tmp_path / "results").read_text(encoding="utf-8"))
-    assert line["processes"] == usage["processes"] == 2

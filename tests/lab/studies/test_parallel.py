@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from array import array
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +12,13 @@ import pytest
 from loadtests import store
 from loadtests.clients.native.fetch import Trace
 from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting.model import Lines, Table
+from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server
-from loadtests.stats.results import Results, Spread
+from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
 from loadtests.studies.parallel import study as parallel
-from loadtests.studies.study import FULL, QUICK, TINY, Scale
+from loadtests.studies.study import TINY, Scale
 
 SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"
 FLOODED_AT = AT_ONCE + AT_ONCE // 2
@@ -32,14 +30,6 @@ def _chosen(*names: str) -> list[Server]:
 
 def _lab(writing: store.Store, scale: Scale) -> engine.Lab:
     return engine.Lab(writing, scale.seconds, scale.rounds, *cores())
-
-
-def _steps(scale: Scale, servers: Sequence[Server], *words: str) -> list[engine.Step]:
-    parser = ArgumentParser()
-    parallel.STUDY.arguments(parser)
-    options = parser.parse_args(words, Namespace(servers=None))
-    nowhere = store.Store(Path("nowhere"), "now")
-    return list(parallel.STUDY.plan(_lab(nowhere, scale), scale, servers, options))
 
 
 @pytest.fixture(scope="module")
@@ -86,23 +76,6 @@ class TestUnanswered:
         assert parallel.unanswered(_trace((0, 3500), (0, 3600))) == [2, 2, 2, 2]
 
 
-class TestPlan:
-    def test_quick_asks_some_and_full_most(self) -> None:
-        everybody = parallel.STUDY.servers()
-        quick = {step.server.name for step in _steps(QUICK, everybody)}
-        full = {step.server.name for step in _steps(FULL, everybody)}
-        assert quick == set(parallel.FIRST)
-        assert full == {server.name for server in everybody} - set(parallel.ELSEWHERE)
-
-    def test_each_step_has_its_name(self) -> None:
-        steps = _steps(FULL, parallel.STUDY.servers())
-        assert len({step.what for step in steps}) == len(steps)
-
-    def test_a_quick_run_is_quick(self) -> None:
-        seconds = sum(handler.seconds.get(QUICK.name, 0) for handler in parallel.HANDLERS)
-        assert len(parallel.FIRST) * seconds < 100
-
-
 class TestRun:
     def test_counts(self, samples: dict[tuple[str, str], dict[str, Any]]) -> None:
         assert set(samples) == {
@@ -129,35 +102,6 @@ class TestRun:
         assert [failure["server"] for failure in failures] == ["ends", "ends"]
 
 
-class TestOptions:
-    def test_as_long_as_is_wanted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked: list[float] = []
-        monkeypatch.setattr(
-            parallel, "_take", lambda lab, handler, seconds, number, server: asked.append(seconds)
-        )
-        for step in _steps(FULL, _chosen(SINGLE), "--for", "60"):
-            step.action()
-        assert asked == [60] * len(parallel.HANDLERS)
-
-    def test_a_ramp(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(parallel, "RAMP", (50, 50_000))
-        monkeypatch.setattr(parallel, "HANDLERS", ())
-        writing = store.Store(tmp_path / "results.jsonl", "now")
-        lab = _lab(writing, TINY)
-        options = Namespace(servers=["some"], parallel_seconds=None, raised=True)
-        planned = parallel.STUDY.plan(lab, TINY, _chosen(SINGLE), options)
-        engine.run(lab, planned, "test", study="parallel")
-        writing.close()
-        [section] = parallel.ramps(Results(writing.records).experiment("parallel"))
-        [table] = section.parts
-        assert isinstance(table, Table)
-        [[server, kept, flooded, _]] = table.rows
-        assert server == SINGLE
-        assert isinstance(kept, Spread)
-        assert isinstance(flooded, Spread)
-        assert (kept.median, flooded.median) == (50, 50_000)
-
-
 class TestReport:
     def test_who_was_flooded(self, records: list[store.Record]) -> None:
         sections = parallel.STUDY.report(Results(records).experiment("parallel"))
@@ -170,23 +114,3 @@ class TestReport:
         assert cells[SINGLE].startswith("after ")
         assert cells[THREADING] == "not in 1.5 s" or cells[THREADING].startswith("after ")
         assert any("were unanswered at poorhttp single (after" in one.answer for one in sections)
-
-    def test_lines(self, records: list[store.Record]) -> None:
-        sections = parallel.STUDY.report(Results(records).experiment("parallel"))
-        parts = [part for section in sections for part in section.parts]
-        figures = [part for part in parts if isinstance(part, Lines)]
-        assert [figure.name for figure in figures] == [
-            "parallel-light-lines",
-            "parallel-slow-lines",
-        ]
-        for figure in figures:
-            assert sorted(line.name for line in figure.lines) == [SINGLE, THREADING]
-            for line in figure.lines:
-                assert max(count for _, count in line.points) <= FLOODED_AT
-
-    def test_2010(self) -> None:
-        [section] = parallel.STUDY.report(Results([]))
-        [then] = section.parts
-        assert isinstance(then, Table)
-        reached = [row[0] for row in then.rows if row[-1] == "reached"]
-        assert reached == ["Single", "Threading", "Lighttpd + Single"]

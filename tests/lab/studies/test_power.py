@@ -6,17 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
-from loadtests.clients.locust import swarm
-from loadtests.errors import LabError
 from loadtests.measure import histogram
-from loadtests.servers.registry import Server
-from loadtests.stats.results import Results
 from loadtests.studies.power import study as steps
-from loadtests.studies.power.injectors import Injected, Injector, Order, counts, phases
+from loadtests.studies.power.injectors import Injector, counts, phases
 from loadtests.studies.power.report import fit
 from loadtests.studies.power.study import STUDY
-from tests.lab.studies.small_run import chosen, failures, run, tables
+from tests.lab.studies.small_run import chosen, run, tables
 
 FIRST = Injector(0.0, 3.0, [0.5, 1.0, 2.0, 3.0], [10, 20, 30, 40])
 SECOND = Injector(1.0, 4.0, [1.5, 3.5, 4.0], [50, 5, 60])
@@ -84,77 +79,3 @@ def test_injectors(tmp_path: Path) -> None:
         assert all(len(row) == len(table.columns) for row in table.rows)
     text = " ".join(line for section in sections for line in section.text)
     assert "1, 2, 5 injectors" in text
-
-
-def test_workers_of_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if reason := swarm.missing():
-        pytest.skip(reason)
-    runs: list[Injected] = []
-    workers = steps.INJECTORS[steps.LOCUST]
-
-    def seen(order: Order) -> Injected:
-        runs.append(workers(order))
-        return runs[-1]
-
-    monkeypatch.setitem(steps.INJECTORS, steps.LOCUST, seen)
-    servers = chosen(STUDY, "poorhttp single")
-    results = run(STUDY, tmp_path, servers, **asked(2, by=steps.LOCUST))
-    assert not results.failures
-    in_turn, at_once = results.samples
-    assert in_turn["requests"] == 3 * steps.FEWEST
-    assert sum(phase[2] for phase in in_turn["phases"]) == in_turn["requests"]
-    first, second, third = in_turn["began"]
-    assert first == 0
-    assert third > second > first
-    assert in_turn["stagger_seconds"] == pytest.approx(steps.FEWEST * steps.APART)
-    assert at_once["requests"] == 2 * steps.FEWEST
-    assert [len(injected.injectors) for injected in runs] == [3, 2]
-    for injected, sample in zip(runs, (in_turn, at_once), strict=True):
-        assert injected.busy > 0
-        assert histogram.merge([sample["times"]]).get_total_count() == sample["requests"]
-        for one in injected.injectors:
-            assert 0 <= one.began < one.ended <= injected.seconds
-            assert len(one.ends) == len(one.times) == steps.FEWEST
-            assert one.ends == sorted(one.ends)
-            assert one.ends[-1] == one.ended
-    for one, slices in zip(runs[0].injectors, in_turn["counts"], strict=True):
-        assert sum(slices) == steps.FEWEST
-        before = int(one.began / in_turn["bin_seconds"])
-        assert slices[:before] == [0] * before
-    text = " ".join(line for section in STUDY.report(results) for line in section.text)
-    assert "They are workers of Locust" in text
-
-
-def test_without_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swarm, "version", lambda: "")
-    with pytest.raises(LabError, match="nothing could be measured"):
-        run(STUDY, tmp_path, chosen(STUDY, "poorhttp single"), **asked(2, by=steps.LOCUST))
-    results = Results(store.load([tmp_path / "results.jsonl"]))
-    assert [one["reason"] for one in results.failures] == [swarm.missing()] * 2
-
-
-DYING = """\
-import http.server, os, sys
-asked = 0
-class Handler(http.server.SimpleHTTPRequestHandler):
-    def do_GET(self):
-        global asked
-        asked += 1
-        if asked > 60:
-            os._exit(3)
-        super().do_GET()
-    def log_message(self, *words):
-        pass
-os.chdir(sys.argv[2])
-http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-"""
-
-
-def test_a_server_that_dies_is_told(tmp_path: Path) -> None:
-    (tmp_path / "dying.py").write_text(DYING)
-    dying = Server("dying", "#000000", f"{{python}} {tmp_path}/dying.py {{port}} {{root}}")
-    results = run(STUDY, tmp_path, [dying, *chosen(STUDY, "poorhttp single")], **asked(2))
-    assert failures(results) == {"dying"}
-    assert len(results.failures) == len(results.samples) == 2
-    text = [line for section in STUDY.report(results) for line in section.text]
-    assert any(line.startswith("Failed: power, 2 injectors, round 1, dying: ") for line in text)

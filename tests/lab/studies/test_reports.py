@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import tempfile
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from loadtests import store
-from loadtests.errors import LabError
 from loadtests.reporting import markdown, sheets
 from loadtests.reporting.model import Table
 from loadtests.studies import command
@@ -45,31 +43,6 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 @pytest.mark.parametrize("name", NAMES)
 def test_report(name: str) -> None:
     assert report(name) == (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("name", "studies"), [("operate", ["operate"]), ("proxies", ["proxies", "gateways"])]
-)
-def test_into_a_page(name: str, studies: list[str], tmp_path: Path) -> None:
-    """Each study at its own place, in short; twice the same, and no more."""
-    page = tmp_path / "page.md"
-    places = "".join(f"<!-- {one} -->\nold\n<!-- end of {one} -->\n" for one in studies)
-    page.write_text(f"Before.\n\n{places}After.\n")
-    options = Namespace(html=None, csv=None, markdown=None, figures=None, into=page)
-    records = store.load([FOLDER / f"{name}.jsonl"])
-    for _ in range(2):
-        command.tell(options, records)
-    text = page.read_text(encoding="utf-8")
-    for one in studies:
-        assert f"<!-- {one} -->\n\n### Promised and measured\n" in text
-    assert text.startswith("Before.\n\n<!-- ")
-    assert text.endswith(f"\n\n<!-- end of {studies[-1]} -->\nAfter.\n")
-    assert text.count("### Promised and measured") == len(studies)
-    assert "old\n" not in text
-    assert "## Method" not in text
-    page.write_text("nothing")
-    with pytest.raises(LabError, match="has no place for the tables"):
-        command.tell(options, records)
 
 
 if __name__ == "__main__":

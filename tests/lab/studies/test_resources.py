@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from loadtests.measure import resources, sampler
-from loadtests.measure.sampler import Look, Sampler, Traffic
-from loadtests.network.hosts import Network, Unavailable
+from loadtests.measure.sampler import Look, Traffic
 from loadtests.reporting.model import Panels, Table
 from loadtests.studies import remote
 from loadtests.studies.resources import study as steps
@@ -20,7 +15,6 @@ from loadtests.studies.resources.study import STUDY
 from tests.lab.studies.small_run import chosen, run
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.server import wait_for
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -91,16 +85,6 @@ def test_time_of_processes_that_have_ended_counts() -> None:
     assert sampler.times([process.pid]) == (0, 0)
 
 
-def test_a_sampler_looks_until_the_end() -> None:
-    with Sampler(lambda: [os.getpid()], "lo", 0.05) as sampling:
-        wait_for(lambda: len(sampling.looks) >= 3, "three looks")
-        seen = len(sampling.looks)
-    looks = sampling.looks
-    assert len(looks) > seen
-    assert all(one.time < other.time for one, other in itertools.pairwise(looks))
-    assert all(one.user <= other.user for one, other in itertools.pairwise(looks))
-
-
 def test_a_server_in_a_network(tmp_path: Path) -> None:
     with hosts():
         pass
@@ -133,18 +117,3 @@ def test_a_server_in_a_network(tmp_path: Path) -> None:
     assert all(len(row) == len(past.columns) for row in past.rows)
     (panels,) = [part for part in parts if isinstance(part, Panels)]
     assert [len(panel.lines) for panel in panels.panels] == [2] * 4
-
-
-def test_without_a_network_loopback_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unavailable(*names: str) -> Network:
-        raise Unavailable("network namespaces cannot be made (not allowed): run it as root")
-
-    monkeypatch.setattr(remote, "Network", unavailable)
-    results = run(STUDY, tmp_path, chosen(STUDY, "poorhttp threading 8"))
-    (sample,) = results.samples
-    assert sample["interface"] == "lo"
-    assert sample["sent_octets"] > 0
-    text = [line for section in STUDY.report(results) for line in section.text]
-    assert any("cannot be made (not allowed)" in line for line in text)

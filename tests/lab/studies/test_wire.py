@@ -8,7 +8,6 @@ import ssl
 import tempfile
 import threading
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -36,38 +35,12 @@ from loadtests.studies.websocket.cases import Case, Frame
 from tests.packages import need
 from tests.testkit.server import join
 
-OF_AUTOBAHN = {"1": 16, "2": 11, "3": 7, "4": 10, "5": 20, "6": 145, "7": 37, "9": 54, "10": 1}
-"""Cases by category."""
 
-
-class TestCases:
-    def test_they_are_all_there(self) -> None:
-        known = cases.cases()
-        assert Counter(case.category for case in known) == OF_AUTOBAHN
-        assert len({case.number for case in known}) == len(known)
-        assert set(OF_AUTOBAHN) == set(websocket.CATEGORIES)
-        assert {case.end for case in known} == {"close", "closed", "cut", "fail", "refuse", "any"}
-
-    def test_what_is_read(self) -> None:
-        known = {case.number: case for case in cases.cases()}
-        fragmented = known["5.6"]
-        assert [(one.kind, one.fin) for one in fragmented.sent] == [
-            *(("text", False), ("ping", True), ("more", True))
-        ]
-        expected = [("pong", b"ping payload"), ("text", b"fragment1fragment2")]
-        assert list(fragmented.right[0]) == expected
-        assert known["3.2"].right == [[("text", b"Hello, world!")], []]
-        assert (known["7.9.1"].end, known["7.9.1"].codes) == ("cut", [1002])
-        assert known["6.12.1"].end == "refuse"
-        assert known["7.3.4"].sent[0].payload == b"\x03\xe8Hello World!"
-
-    def test_frames(self) -> None:
-        assert Frame("text", b"a").encoded() == b"\x81\x81ZZZZ;"
-        assert Frame("op11", b"", False, 5).encoded() == b"\x5b\x80ZZZZ"
-        assert Frame("binary", bytes(126)).encoded()[:4] == b"\x82\xfe\x00\x7e"
-        assert Frame("binary", bytes(65536)).encoded()[:10] == b"\x82\xff" + (65536).to_bytes(
-            8, "big"
-        )
+def test_frames() -> None:
+    assert Frame("text", b"a").encoded() == b"\x81\x81ZZZZ;"
+    assert Frame("op11", b"", False, 5).encoded() == b"\x5b\x80ZZZZ"
+    assert Frame("binary", bytes(126)).encoded()[:4] == b"\x82\xfe\x00\x7e"
+    assert Frame("binary", bytes(65536)).encoded()[:10] == b"\x82\xff" + (65536).to_bytes(8, "big")
 
 
 ECHO = b"\x81\x05hello"
@@ -153,42 +126,29 @@ class TestRuns:
         assert found["idle"]["threads"] == 2
         assert "CPU per message" in told(websocket.STUDY, results, tmp_path)
 
-    def test_protocol_cases(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        few = [case for case in cases.cases() if case.number in ("1.1.2", "2.2", "5.3", "6.12.1")]
-        monkeypatch.setattr(cases, "cases", lambda most: few)
-        results = run(websocket.STUDY, "Werkzeug", tmp_path, "cases")
-        [verdicts] = websocket._verdicts(results).values()
-        assert verdicts == dict.fromkeys([case.number for case in few], "OK")
-        assert "Strictly right: Werkzeug 4 of 4" in told(websocket.STUDY, results, tmp_path)
-
-    @pytest.mark.parametrize(
-        ("server", "experiments"),
-        [("poorhttp single", ["handshakes", "answers"]), ("nginx", ["handshakes"])],
-    )
-    def test_tls(self, server: str, experiments: list[str], tmp_path: Path) -> None:
-        need("nginx", "openssl", "/usr/include/openssl/ssl.h")
-        results = run(tls.STUDY, server, tmp_path, *experiments)
+    def test_tls(self, tmp_path: Path) -> None:
+        need("openssl", "/usr/include/openssl/ssl.h")
+        experiments = ("handshakes", "answers")
+        results = run(tls.STUDY, "poorhttp single", tmp_path, *experiments)
         known = {name: scenarios(uploads.HASHED)[name] for name in experiments}
         asked = {one.name for some in known.values() for _, one in some}
         assert {one["scenario"] for one in results.samples} == asked
         page = told(tls.STUDY, results, tmp_path)
         assert "TLS 1.2, full, RSA" in page
 
-    @pytest.mark.parametrize("server", ["poorhttp single", "poorhttp threading, whole body first"])
-    def test_uploads(self, server: str, tmp_path: Path) -> None:
-        results = run(uploads.STUDY, server, tmp_path)
+    def test_uploads(self, tmp_path: Path) -> None:
+        results = run(uploads.STUDY, "poorhttp single", tmp_path)
         [one] = results.samples
         assert one["megabytes"] == pytest.approx(4 * 1.048576)
         assert "CPU per MB" in told(uploads.STUDY, results, tmp_path)
 
-    @pytest.mark.parametrize("server", ["poorhttp single", "nginx, level 6"])
-    def test_compress(self, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_compress(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(compress, "SIZES", (100,))
-        results = run(compress.STUDY, server, tmp_path)
+        results = run(compress.STUDY, "poorhttp single", tmp_path)
         sizes = {one["scenario"]: one["size"] for one in results.samples}
         assert sizes["json100-gzip-16"] < sizes["json100-none-16"] / 3
         codings = {one["coding"] for one in results.samples}
-        assert codings == ({"", "gzip"} if "nginx" in server else {"", "gzip", "br", "zstd"})
+        assert codings == {"", "gzip", "br", "zstd"}
         assert "JSON of 100 KB, gzip" in told(compress.STUDY, results, tmp_path)
 
 
