@@ -220,18 +220,6 @@ def status(port: int) -> int:
     return 0
 
 
-def test_sites_with_a_name(tmp_path: Path) -> None:
-    need("caddy")
-    project = make("flask", tmp_path)
-    init(project, *KINDS, "--domain", "www.example.org")
-    words = ("validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile")
-    done = run("caddy", *words, cwd=project, env={"HOME": str(tmp_path)})
-    assert "Valid configuration" in done.stdout + done.stderr
-    assert "\nwww.example.org {\n" in (project / "deploy/Caddyfile").read_text()
-    assert "    server_name www.example.org;\n" in (project / "deploy/nginx.conf").read_text()
-    assert "    ServerName www.example.org\n" in (project / "deploy/apache.conf").read_text()
-
-
 # systemd
 
 
@@ -255,18 +243,6 @@ def test_units_are_right(deployment: Deployment, tmp_path: Path) -> None:
     (tmp_path / names[0]).write_text(text.replace("ProtectClock=", "ProtectClocks="))
     done = run("systemd-analyze", "verify", f"./{names[0]}", cwd=tmp_path)
     assert "'ProtectClocks' in section [Service]" in done.stderr
-
-
-def test_a_user_of_the_unit(tmp_path: Path) -> None:
-    need("systemd-analyze")
-    project = make("flask", tmp_path)
-    init(project, "--systemd", "--user", "root", "--name", "shop")
-    found = unit(project / "deploy/shop.service")
-    assert found["User"] == ["root"]
-    assert found["ReadWritePaths"] == [f'"{project}"']
-    assert "DynamicUser" not in found
-    done = run("systemd-analyze", "verify", "./shop.service", cwd=project / "deploy")
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_activated_by_the_program_of_systemd(deployment: Deployment) -> None:

@@ -12,7 +12,7 @@ from poorhttp.plugins.discovery.dev_command import DevCommand
 from tests.support.development import DEV, Started, save, write
 from tests.support.forked_command import run_command
 from tests.testkit.client import Response
-from tests.testkit.server import Server, run, wait_for
+from tests.testkit.server import Server, wait_for
 
 MANAGE = """
 import os, sys
@@ -220,19 +220,6 @@ def test_the_command(project: Path) -> None:
         assert serves_files(server)
 
 
-def test_the_command_elsewhere_with_other_settings(project: Path) -> None:
-    words = ("project/manage.py", "dev", "--settings", "site1.settings.production", "--skip-checks")
-    with Started(sys.executable, *words, cwd=project.parent, reloads=False) as server:
-        assert server.output() == ""
-        assert ask(server, "/").body == b"site1.settings.production: "
-
-
-def test_the_command_without_manage(project: Path) -> None:
-    words = ("-m", "django", "dev", "--settings=site1.settings", "--pythonpath", str(project))
-    with Started(sys.executable, *words, cwd=project.parent, reloads=False) as server:
-        assert ask(server, "/").body == b"site1.settings: "
-
-
 @pytest.mark.parametrize(
     ("address", "bind"),
     [("80", "127.0.0.1:80"), ("0:81", "0.0.0.0:81"), ("localhost:0", "localhost:0")],
@@ -240,12 +227,6 @@ def test_the_command_without_manage(project: Path) -> None:
 def test_an_address_as_runserver_takes_it(address: str, bind: str) -> None:
     command = DevCommand([address, "--debug=off"], "manage.py dev")
     assert f"--bind={bind}" in command.words("shop")
-
-
-def test_a_file_may_name_what_is_served(project: Path) -> None:
-    write(project, {"x.ini": "[http]\ntarget = other\n"})
-    with Started(*MANAGED, "-c", "x.ini", cwd=project, reloads=False) as server:
-        assert ask(server, "/").body == b"not Django, /"
 
 
 def test_what_the_checks_find_is_said_and_the_server_begins(project: Path) -> None:
@@ -271,28 +252,3 @@ def test_mistakes(words: list[str], code: int, said: str) -> None:
         DevCommand(words, "manage.py dev")
     assert (raised.value.exit_code, str(raised.value).count("\n")) == (code, 0)
     assert str(raised.value).startswith(said)
-
-
-def test_a_mistake_is_told_by_the_command(project: Path) -> None:
-    done = run(*MANAGED, "site1", cwd=project)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    said = 'poorhttp: "site1" is no address; write manage.py dev 8000, or'
-    assert done.stderr.startswith(said)
-
-
-def test_its_help(project: Path) -> None:
-    done = run(*MANAGED, "--help", cwd=project)
-    assert done.returncode == 0
-    assert done.stdout.startswith("Usage: manage.py dev [[HOST:]PORT] [OPTION ...]\n")
-    assert "--live" in done.stdout
-    assert "poorhttp dev" in run(*MANAGED[:2], "help", "dev", cwd=project).stdout
-
-
-def test_a_program_cannot_become_the_server(project: Path) -> None:
-    program = (
-        "import django; from django.core.management import call_command; django.setup(); "
-        "call_command('dev')"
-    )
-    env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
-    done = run(sys.executable, "-c", program, cwd=project, env=env)
-    assert "run poorhttp dev in a new one" in done.stderr

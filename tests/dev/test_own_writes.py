@@ -8,11 +8,9 @@ import pytest
 
 from poorhttp.plugins.dev.reload.own_writes import (
     AT_ONCE,
-    AT_ONCE_BY_PROGRAM,
     FIRST_PAUSE,
     LONGEST_PAUSE,
     QUIET,
-    RECENT_PROGRAM,
     OwnWrites,
 )
 from tests.support.development import ProjectFolder, wait_text
@@ -21,9 +19,6 @@ from tests.support.development import ProjectFolder, wait_text
 APP = """\
 import os, pathlib, subprocess, sys, time
 def write(name): pathlib.Path(name).write_text(f"# {{time.time()}}\\n")
-def rename(name):
-    write("written.tmp")
-    os.replace("written.tmp", name)
 def run(name): subprocess.run(["sh", "-c", f"echo '#' $$ > {{name}}"])
 {writes}
 def application(environ, start_response):
@@ -43,12 +38,10 @@ def save(project: ProjectFolder, version: int, writes: str) -> None:
     "writes",
     [
         "write('generated.py')",
-        "rename('conf/generated.yml')",
         "run('generated.py')",
     ],
 )
 def test_a_file_that_is_written_again_and_again(writes: str, project: ProjectFolder) -> None:
-    (project.folder / "conf").mkdir()
     save(project, 1, writes)
     with project.develop() as server:
         found = server.wait_line(EXCLUDE)
@@ -105,17 +98,3 @@ def test_pauses_grow_until_it_is_quiet() -> None:
     # What was written long ago somebody else has written now.
     now += QUIET
     assert [change("/a", note=False) for _ in range(9)] == [0.0] * 9
-
-
-def test_a_program_may_have_written_it() -> None:
-    now = 100.0
-    writes = OwnWrites(lambda: now)
-    pauses = []
-    for _ in range(AT_ONCE_BY_PROGRAM + 1):
-        now += 0.1
-        writes.note("")
-        pauses.append(writes.pause(["/a"]))
-    assert pauses == [0.0] * AT_ONCE_BY_PROGRAM + [FIRST_PAUSE]
-    # Nor is it the program's that a developer saves later.
-    now += RECENT_PROGRAM
-    assert writes.pause(["/a"]) == 0

@@ -122,10 +122,7 @@ def test_static_files(project: Path) -> None:
     ("settings", "words", "answer"),
     [
         ("", ("--static", "/files=other"), 404),
-        ("", ("--mount", "/files=static:other"), 404),
         ("STATIC_URL = 'https://files.example/'", (), 404),
-        pytest.param("STATIC_ROOT = None", (), 404, marks=pytest.mark.full),
-        pytest.param("INSTALLED_APPS = []", (), 404, marks=pytest.mark.full),
         ("MIDDLEWARE = ['whitenoise.middleware.WhiteNoiseMiddleware']", (), 404),
         ("STATIC_ROOT = str(STATIC_ROOT)", ("--static-header", "/files=A: b"), 200),
     ],
@@ -166,11 +163,8 @@ if not os.path.exists("imported"):
     ("attack", "problem"),
     [
         ("write(marshal.dumps(5)); os._exit(0)", "gave no answer that can be read"),
-        ("write(b'\\0\\0\\0\\x0a' + b'[' * 10); os._exit(0)", "gave no answer that can be read"),
         ("write(b'\\0\\0\\0\\x04' + b'[55]' * 9); os._exit(0)", "gave another answer"),
-        ("write(b'\\0\\0\\x40\\0' + b'[' * 0x4000); os._exit(0)", "gave no answer"),
         ("write(b'x' * 0x10000); os._exit(0)", "gave no answer that can be read"),
-        ("os.fork() == 0 and time.sleep(90); os._exit(0)", "gave no answer that can be read"),
         ("os.fork() == 0 and time.sleep(90)", ""),
         ("time.sleep(600)", "did not answer within 1 s"),
         ("STATIC_ROOT = BASE_DIR / 'a\\x1b[2J'", "STATIC_URL or STATIC_ROOT has control"),

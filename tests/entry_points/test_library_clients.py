@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 import urllib.request
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 import poorhttp
 from tests.support.development import write
@@ -17,7 +13,7 @@ from tests.testkit.client import HANG
 from tests.testkit.server import Program
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    pass
 
 #: For `python -m poorhttp TARGET` in a process whose application uses the library too.
 BOTH = """
@@ -27,27 +23,6 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [poorhttp.api.Server.__name__.encode()]
 """
-
-
-def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    start_response("200 OK", [("Content-Type", "text/html")])
-    thread = threading.current_thread().name
-    yield f"<p>{environ['REQUEST_METHOD']} {environ['PATH_INFO']} in {thread}:".encode()
-    yield environ["wsgi.input"].read()
-
-
-# WebOb imports `cgi`.
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_webtest() -> None:
-    """The way that its `StopableWSGIServer` is used, by WSGIProxy2."""
-    from webtest import TestApp as WebTest
-
-    with poorhttp.Server(echo, mode="single") as server:
-        app = WebTest(server.url)
-        assert app.get("/cart").text == "<p>GET /cart in poorhttp-1:"
-        answer = app.post("/cart", {"item": "pear"})
-        assert answer.html.p.text == "POST /cart in poorhttp-1:item=pear"
-        assert answer.headers["Server"] == "poorhttp"
 
 
 def test_the_command_with_the_library_imported(tmp_path: Path) -> None:

@@ -130,25 +130,6 @@ def test_pserve(project: Path, env: dict[str, str], mode: str) -> None:
         server.wait_log("INFO of shop: asked for /\n")
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("listen = 127.0.0.1:0 [::1]:0", "type = single"),
-        pytest.param(
-            ("bind =", "  127.0.0.1:0", "  [::1]:0", "mode = single"), marks=pytest.mark.full
-        ),
-    ],
-)
-def test_two_addresses(project: Path, env: dict[str, str], lines: tuple[str, ...]) -> None:
-    """By the name that templates have, and by ours; one process serves all that it is given."""
-    file = ini(project, *lines, "supervisor = off", "server_header = mine")
-    with Started(*PSERVE, file, cwd=project, env=env) as server:
-        assert "http://127.0.0.1:" in server.urls
-        assert "http://[::1]:" in server.urls
-        assert server.get("/").get("Server") == "mine"
-        assert answer(server)[:2] == ["first", str(server.process.pid)]
-
-
 def test_the_guide(project: Path, env: dict[str, str]) -> None:
     server = examples("pyramid", "ini")[0].replace("localhost:6543", "127.0.0.1:0")
     write(project, {"test.ini": INI[: INI.index("[server")] + server})
@@ -216,17 +197,6 @@ def test_target(project: Path, env: dict[str, str], mode: str) -> None:
         wait_for(lambda: answer(server)[0] == "second", "the next version")
 
 
-def test_sections(project: Path, env: dict[str, str]) -> None:
-    """Two of the file's applications; `log_config` has precedence over what the file says."""
-    logging = INI[INI.index("[loggers]") :].replace("%(levelname)s of", "other:")
-    write(project, {"log.ini": logging, "a folder/x.ini": INI.format(server="")})
-    words = ("--log-config", "log.ini", "--mount", "/other=paste:a folder/x.ini#other")
-    with Server(f"paste:{ini(project)}", "threading", *words, cwd=project, env=env) as server:
-        assert answer(server)[0] == "first"
-        assert server.get("/other/").body.startswith(b"100% other ")
-        server.wait_log("other: shop: asked for /other/\n")
-
-
 @pytest.mark.parametrize(
     ("target", "said"),
     [
@@ -245,19 +215,6 @@ def test_wrong_targets(
     monkeypatch.setattr(sys, "path", sys.path[:])
     with pytest.raises(ApplicationError, match=re.escape(said)):
         targets.load(f"paste:{target}")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("broken", "poorhttp: paste:test.ini#broken cannot be loaded: AttributeError: mod"),
-        ("async", "poorhttp: paste:test.ini#async is an ASGI application"),
-    ],
-)
-def test_wrong_applications(project: Path, env: dict[str, str], name: str, said: str) -> None:
-    done = run(*command("check", f"paste:{ini(project)}#{name}"), cwd=project, env=env)
-    assert done.returncode == 4
-    assert done.stderr.startswith(said)
 
 
 def test_without_pastedeploy(project: Path, env: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.hooks.events import ALL, Hooked, hooked
 from tests.support.binary_upgrade import end, upgrade
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.process import children, lives, opened
+from tests.testkit.process import children, lives
 from tests.testkit.server import ROOT, Server, wait_for
 
 MODES = ["forking", "threading", "gevent"]
@@ -218,7 +218,6 @@ def test_refork(tmp_path: Path) -> None:
         assert (recycled["reason"], recycled["exit_code"]) == ("recycled", 0)
 
 
-@pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
 def test_standalone(mode: str, tmp_path: Path) -> None:
     """Without a main process all runs in the one that serves."""
     options = [*ALL[:6], "--supervisor=off", "--workers", "1"]
@@ -255,40 +254,6 @@ def test_user_folder_and_path(folder: Path, nobody: Nobody) -> None:
     assert first["key"] == ended["key"] == "secret"
     assert first["folder"] == ended["folder"] == str(folder)
     assert first["first"] == ended["first"] == str(folder)
-
-
-def test_log_rotation(tmp_path: Path) -> None:
-    """The process of the hooks writes to the new file."""
-    log = tmp_path / "error.log"
-    fails = ("--hook-worker-exit", "tests.apps.hooked:fail")
-    with hooked(tmp_path, "threading", *fails, "--error-log", str(log)) as server:
-        log.rename(tmp_path / "error.log.1")
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(log.exists, "the new file")
-        (ready,) = server.events("server_ready")
-        wait_for(
-            lambda: str(log) in opened(ready["in"]), "the new file in the process of the hooks"
-        )
-        server.kill_worker()
-        wait_for(lambda: "RuntimeError: not this time" in log.read_text(), "the failure")
-
-
-def test_development_server(tmp_path: Path) -> None:
-    """The worker of a version that was replaced ends as `reloaded`."""
-    shutil.copy(ROOT / "tests/apps/hooked.py", tmp_path / "shop.py")
-    options = ("--hook-worker-exit", "shop:worker_exit", "--hook-worker-start", "shop:worker_start")
-    with Hooked(
-        *(tmp_path, "threading", *options),
-        app="shop:application",
-        verb="dev",
-        cwd=tmp_path,
-    ) as server:
-        (first,) = server.wait_events("worker_start")
-        with open(tmp_path / "shop.py", "a") as file:
-            file.write("\nCHANGED = 1\n")
-        server.wait_events("worker_start", 2)
-        (ended, *_) = server.wait_events("worker_exit")
-        assert (ended["pid"], ended["reason"]) == (first["pid"], "reloaded")
 
 
 def test_none(tmp_path: Path) -> None:

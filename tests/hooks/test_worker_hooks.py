@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.forked_command import run_command
 from tests.support.plug_in import install
-from tests.testkit.server import ROOT, Server, command, run
+from tests.testkit.server import ROOT, Server
 
 #: Notes each call in a file; raises in the method that the environment names.
 NOTING = """\
@@ -83,10 +83,10 @@ def test_a_check_calls_what_it_can(env: dict[str, str], tmp_path: Path) -> None:
     assert noted(tmp_path) == ["complete", "try_open", "check", "approve", "wrap_target"]
 
 
-@pytest.mark.parametrize("name", [*IN_MAIN, *IN_WORKER])
+@pytest.mark.parametrize("name", [*IN_MAIN, "start", "serve"])
 def test_one_that_raises_is_named(name: str, env: dict[str, str], tmp_path: Path) -> None:
-    words = command("serve", "app.py", "--bind", "127.0.0.1:0")
-    done = run(*words, cwd=tmp_path, env={**env, "FAILS": name})
+    words = ("serve", "app.py", "--bind", "127.0.0.1:0")
+    done = run_command(*words, cwd=tmp_path, env={**env, "FAILS": name})
     assert done.returncode == 4
     wanted = f"plug-in noting of noting (poorhttp.worker_hooks): {name}: KeyError: '{name}'"
     assert wanted in done.stderr

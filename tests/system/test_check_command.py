@@ -56,18 +56,6 @@ def test_check_loads_as_the_user(nobody: Nobody, public: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_check_of_what_the_user_may_not_read(nobody: Nobody, public: Path) -> None:
-    (public / "app.py").chmod(0o600)
-    words = (str(public / "app.py"), "--bind", "127.0.0.1:0", "--user", user())
-    done = nobody.as_root(MAIN, "check", *words)
-    assert done.returncode == (4 if IS_ROOT else 0), done.stderr
-    if IS_ROOT:
-        assert "Permission denied" in done.stderr
-        assert "as user nobody" in done.stderr
-        assert done.stderr.count("poorhttp: ") == 1
-        assert done.stdout == ""
-
-
 def test_check_makes_the_key_of_the_user(nobody: Nobody, public: Path) -> None:
     (public / "pages").mkdir()
     (public / "pages" / "index.html").write_text("hello")

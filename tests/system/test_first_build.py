@@ -13,7 +13,7 @@ import pytest
 from tests.commands.wheel import SOURCE
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
-from tests.testkit.server import ROOT, Program, run, wait_for
+from tests.testkit.server import ROOT, run, wait_for
 
 sys.path.insert(0, str(ROOT / "core"))
 
@@ -70,12 +70,6 @@ print("ERROR: no space", file=sys.stderr)
 sys.exit(os.path.exists("fails"))
 """
 
-#: Runs `bootstrap.py` with lines that come often.
-OFTEN = (
-    "import sys; sys.path.insert(0, {core!r}); import progress, bootstrap; "
-    "progress.LINE_EVERY = 0.02; bootstrap.main(sys.argv[1:])"
-)
-
 
 @pytest.fixture
 def tools(tmp_path: Path) -> dict[str, str]:
@@ -121,31 +115,6 @@ def test_progress_of_cargo() -> None:
         "3 of 4 crates, poorhttp-python",
     ]
     assert others == [b"warning: something\n"]
-
-
-def test_plain_lines_of_make(tmp_path: Path, tools: dict[str, str]) -> None:
-    (tmp_path / "modules/pip").mkdir(parents=True)
-    (tmp_path / "modules/pip/__init__.py").touch()
-    (tmp_path / "modules/pip/__main__.py").write_text(PIP)
-    words = (sys.executable, "-c", OFTEN.format(core=str(ROOT / "core")), "install", ".[test]")
-    env = {**tools, "PYTHONPATH": str(tmp_path / "modules")}
-    for fails in (False, True):
-        with Program(*words, cwd=tmp_path, env=env) as program:
-            program.wait_log("packages: 2 packages found, werkzeug, ")
-            (tmp_path / "collected").touch()
-            program.wait_log("packages: 31 of 112 crates, rustls, ")
-            (tmp_path / "compiled").touch()
-            assert program.wait() == fails
-            first, second, *_ = program.log().splitlines()
-            assert first == f"toolchain: Rust 1.99 ({tmp_path}/tools/cargo)"
-            assert second.startswith("packages: of the extras test in setup.cfg: ")
-            assert "\r" not in program.log()
-            assert ("ERROR: no space" in program.log()) == fails
-            assert ("packages: done in " in program.log()) != fails
-            assert ("pip could not install .[test]: see above why." in program.log()) == fails
-        for name in ("collected", "compiled"):
-            (tmp_path / name).unlink()
-        (tmp_path / "fails").touch()
 
 
 @pytest.mark.parametrize("by_terminal", [True, False])
@@ -195,28 +164,6 @@ def test_the_line_on_a_terminal() -> None:
     terminal.close()
 
 
-def test_pip_says_on_its_terminal_what_it_needs(
-    source: Path, tmp_path: Path, tools: dict[str, str]
-) -> None:
-    words = ["-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--target"]
-    terminal = pexpect.spawn(
-        sys.executable,
-        [*words, str(tmp_path / "installed"), "."],
-        cwd=source,
-        env={**os.environ, **tools},
-        encoding="utf-8",
-        timeout=HANG,
-        dimensions=(24, 200),
-    )
-    crates = r"Rust 1\.99 \(.*/tools/cargo\), a C compiler, crates from crates\.io"
-    terminal.expect(rf"compiling: the core of poorhttp: about \d+ minutes? with .*{crates}")
-    terminal.expect(r"compiling: done in \d+ s")
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 0
-    assert list((tmp_path / "installed/poorhttp").glob("_core*.so"))
-
-
 @pytest.mark.parametrize(
     ("env", "words"),
     [
@@ -241,11 +188,3 @@ def test_what_is_missing_is_said_in_words(
     assert words.format(floor=floor) in done.stderr, done.stderr
     assert env.get("CARGO_FAILS", "") in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_failure_of_the_compiler_is_left_as_it_is(source: Path, tools: dict[str, str]) -> None:
-    env = {**tools, "CARGO_FAILS": "error[E0308]: mismatched types"}
-    done = run(sys.executable, "setup.py", "--quiet", "build_rust", cwd=source, env=env)
-    assert done.returncode == 1
-    assert "error[E0308]: mismatched types" in done.stderr
-    assert "https_proxy" not in done.stderr
