@@ -82,7 +82,13 @@ class Deployment:
             assert server.wait() == 0, server.log()
 
 
-@pytest.fixture(scope="module", params=FILES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(kind, marks=[] if kind in ("flask", "static") else pytest.mark.full)
+        for kind in FILES
+    ],
+)
 def deployment(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("init")
     # The container's user reads the project.
@@ -156,11 +162,13 @@ def apache(deployment: Deployment, folder: Path, port: int) -> None:
     (folder / "main.conf").write_text(re.sub(r"(127\.0\.0\.1|\*):80\b", rf"\1:{port}", text))
 
 
-#: Each web server with an application, and the usual one with all.
+PROGRAMS_OF_SITES = ("nginx", "caddy", "lighttpd", "haproxy", "apache2")
+
+#: Each web server, with one application.
 PAIRS = [
-    pytest.param(kind, name, marks=[] if kind == "flask" or name == "nginx" else pytest.mark.full)
+    pytest.param(kind, name, marks=[] if kind == "flask" else pytest.mark.full)
     for kind in FILES
-    for name in ("nginx", "caddy", "lighttpd", "haproxy", "apache2")
+    for name in PROGRAMS_OF_SITES
 ]
 
 
@@ -202,9 +210,8 @@ def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
 @pytest.mark.parametrize(
     "name",
     [
-        "nginx",
         "apache2",
-        *(pytest.param(name, marks=pytest.mark.full) for name in ("caddy", "lighttpd", "haproxy")),
+        *(pytest.param(name, marks=pytest.mark.full) for name in PROGRAMS_OF_SITES[:-1]),
     ],
 )
 def test_a_web_server_at_a_unix_socket(at_a_socket: Deployment, name: str, tmp_path: Path) -> None:

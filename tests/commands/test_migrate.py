@@ -337,30 +337,6 @@ def test_a_module_of_uwsgi_beside_a_file(module: str | None, target: str, tmp_pa
         assert ("in that case, write target = start.py" in flat(plan)) is (target != "start.py")
 
 
-def test_conditions_of_uwsgi(tmp_path: Path) -> None:
-    file = tmp_path / "a.ini"
-    text = f"""[uwsgi]
-module = app
-if-env = STAGE
-procname-prefix = %(_)
-endif =
-if-exists = {file}
-harakiri = 5
-endif =
-if-not-file = {file}
-harakiri = 6
-endif =
-http = :80
-"""
-    file.write_text(text)
-    found = options(sources.read([str(file)], {"STAGE": "test"}))
-    assert found["proc_name"] == ["test"]
-    assert found["request_timeout"] == ["5"]
-    plan = sources.read([str(file)], {})
-    assert "proc_name" not in options(plan)
-    assert "The condition if-env = STAGE did not hold here" in flat(plan)
-
-
 def test_specifiers_of_systemd(tmp_path: Path) -> None:
     line = "ExecStart=gunicorn --bind unix:%t/%p.sock --pid /run/%i.pid --name a%%b app"
     (tmp_path / "shop.service").write_text(f"[Service]\n{line}\n")
@@ -399,23 +375,6 @@ def test_variables_that_the_file_names_are_passed(tmp_path: Path) -> None:
     found = options(python_file(tmp_path, text, environ))
     assert found["workers"] == ["6"]
     assert "threads" not in found or found["threads"] == ["0"]
-
-
-def test_hooks_are_names(tmp_path: Path) -> None:
-    text = "bind = ':80'\n\ndef child_exit(server, worker):\n    raise SystemExit\n\n"
-    text += "post_fork = print\n"
-    plan = python_file(tmp_path, text)
-    written = flat(plan)
-    assert "gunicorn.conf.py:3: def child_exit(server, worker):" in written
-    assert "worker_exit in [hooks]" in written
-    assert "worker_start in [hooks]" in written
-
-
-def test_names_that_are_no_settings_are_told(tmp_path: Path) -> None:
-    plan = python_file(tmp_path, "host = '0.0.0.0'\nbind = host + ':80'\nlog_levle = 'debug'\n")
-    text = plan.text("a test")
-    assert "log_levle" in text
-    assert "conf.py:1" not in text
 
 
 # Arguments and exit codes

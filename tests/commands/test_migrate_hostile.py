@@ -12,6 +12,7 @@ from poorhttp.errors import ConfigError
 from poorhttp.plugins.setup.migrate import gunicorn_file, sources
 from poorhttp.plugins.setup.migrate.equivalents.plan import Plan
 from tests.support.forked_command import run_command
+from tests.testkit.client import HANG
 from tests.testkit.server import command, run
 
 
@@ -36,9 +37,9 @@ def flat(plan: Plan) -> str:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file may take a second."""
+    """The file may take a second of the processor, which is longer on a busy machine."""
     monkeypatch.setattr(gunicorn_file, "SECONDS", 1)
-    monkeypatch.setattr(gunicorn_file, "PATIENCE", 1.5)
+    monkeypatch.setattr(gunicorn_file, "PATIENCE", HANG)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -143,27 +144,6 @@ def test_a_named_pipe_does_not_block(folder: Path) -> None:
 )
 def test_strange_files_of_uwsgi(folder: Path, text: str) -> None:
     plan = migrated(folder, f"[uwsgi]\n{text}\n", "uwsgi.ini")
-    assert ini.parse(plan.text("a test"), "a test")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("uwsgi", "-", "--", "---", "--=", "-w", "a"),
-        ("gunicorn", "", "-", "--", "--=x", "-", "app", "second"),
-        ("gunicorn", "-w"),
-        ("waitress-serve", "--listen=", "--port", "x", "a:b"),
-        ("granian", "--host", "::1", "--port", "99999", "a"),
-        ("sh", "-c", "gunicorn 'app"),
-        ("sh", "-c", ""),
-        ("sh", "-c", "sh -c 'gunicorn app'"),
-    ],
-)
-def test_strange_command_lines(words: tuple[str, ...]) -> None:
-    try:
-        plan = sources.read(words, {})
-    except ConfigError:
-        return
     assert ini.parse(plan.text("a test"), "a test")
 
 

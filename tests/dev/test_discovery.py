@@ -407,16 +407,6 @@ def test_a_save(tmp_path: Path) -> None:
         wait_for(lambda: server.get("/").body == b"app in shop", "the new version")
 
 
-def test_a_reload_keeps_what_was_found(tmp_path: Path) -> None:
-    write(tmp_path, {"shop/app.py": APP, "x.ini": "[http]\nthreads = 2\n"})
-    with Started(*DEV, "shop", "-c", "x.ini", cwd=tmp_path) as server:
-        write(tmp_path, {"shop/wsgi.py": BROKEN, "x.ini": "[http]\nthreads = 3\n"})
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("the new version serves")
-        assert server.get("/").body == b"app in shop"
-        assert server.log().count("poorhttp: found") == 1
-
-
 def test_a_configuration_that_names_a_target_later_is_heard(tmp_path: Path) -> None:
     write(tmp_path, {"app.py": APP, "other.py": APP, "x.ini": "[http]\n"})
     with Started(*DEV, "-c", "x.ini", cwd=tmp_path) as server:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.errors import Failure
 from poorhttp.plugins.discovery.dev_command import DevCommand
 from tests.support.development import DEV, Started, save, write
 from tests.support.forked_command import run_command
@@ -167,22 +166,6 @@ def test_an_application_around_that_of_django(project: Path) -> None:
         assert ask(server, "/other/static/x").body == b"not Django, /static/x"
 
 
-def test_files_that_somebody_else_serves(project: Path) -> None:
-    settings = SETTINGS + "INSTALLED_APPS += ['whitenoise.runserver_nostatic']\n"
-    write(project, {"site1/settings/__init__.py": settings, "whitenoise/__init__.py": ""})
-    write(project, {"whitenoise/runserver_nostatic/__init__.py": ""})
-    with Started(*DEV, cwd=project, reloads=False) as server:
-        assert not serves_files(server)
-
-
-def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> None:
-    settings = SETTINGS + "MEDIA_URL = '/static/'\n"
-    write(project, {"site1/settings/__init__.py": settings})
-    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
-    assert done.returncode == 4
-    assert "poorhttp: site1.wsgi:application: static files: The MEDIA_URL" in done.stderr
-
-
 def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
     write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
     write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
@@ -215,7 +198,7 @@ def test_the_command(project: Path) -> None:
     env = {"POORHTTP_BIND": "[::1]:0"}
     with Started(*MANAGED, "127.0.0.1:0", "--threads", "3", cwd=project, env=env) as server:
         assert server.urls.startswith("http://127.0.0.1:")
-        assert "System check identified no issues" in server.output()
+        wait_for(lambda: "System check identified no issues" in server.output(), "the checks")
         assert ask(server, "/").body == b"site1.settings: "
         assert serves_files(server)
 
@@ -235,20 +218,4 @@ def test_what_the_checks_find_is_said_and_the_server_begins(project: Path) -> No
     )
     write(project, {"site1/urls.py": broken})
     with Started(*MANAGED, cwd=project, tracebacks=True, reloads=False) as server:
-        assert "urls.E004" in server.log()
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--theads", "2"], 2, 'unknown option "--theads"; did you mean "--threads"?'),
-        (["--threads", "no"], 2, '--threads: "no" is not a whole number'),
-        (["-c", "none.ini"], 3, "none.ini: cannot be read"),
-        (["99999"], 2, ""),
-    ],
-)
-def test_mistakes(words: list[str], code: int, said: str) -> None:
-    with pytest.raises(Failure) as raised:
-        DevCommand(words, "manage.py dev")
-    assert (raised.value.exit_code, str(raised.value).count("\n")) == (code, 0)
-    assert str(raised.value).startswith(said)
+        server.wait_log("urls.E004")

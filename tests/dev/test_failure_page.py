@@ -94,16 +94,6 @@ def test_without_debug(tmp_path: Path) -> None:
             assert "shop" not in text_of(response)
 
 
-def test_ended() -> None:
-    text = "Version 7 was killed by SIGSEGV\nwhile it imported <shop> & sons"
-    with Server(APP, "single", env={"FAILED_TEXT": text}) as server:
-        assert text_of(server.get("/x")) == f"{text}\n"
-        html = server.get("/x", HTML)
-        assert html.status == 500
-        assert "<h1>Version 7 was killed by SIGSEGV</h1>" in text_of(html)
-        assert "&lt;shop&gt; &amp; sons" in text_of(html)
-
-
 SHOP = """
 def application(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/html")])

@@ -44,14 +44,6 @@ def test_the_browser_is_opened_once(fake: Path) -> None:
         assert "and more" not in server.log() + server.output()
 
 
-def test_a_server_at_every_address(fake: Path) -> None:
-    env = {"BROWSER": f"{fake} %s"}
-    with Server(TALKER, "single", "--open", bind=("0.0.0.0:0",), env=env) as server:
-        wait_for(lambda: visited(fake), "the visit")
-        port = server.urls.rpartition(":")[2]
-        assert visited(fake) == [f"http://localhost:{port}"]
-
-
 def test_no_browser(tmp_path: Path) -> None:
     env = {"BROWSER": "false", "PATH": str(tmp_path), "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     with Server(TALKER, "single", "--open", env=env) as server:

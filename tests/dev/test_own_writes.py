@@ -60,17 +60,6 @@ def test_a_file_that_is_written_again_and_again(writes: str, project: ProjectFol
         assert not re.search(r"reloaded.*generated", server.log())
 
 
-def test_a_configuration_that_is_written_again_and_again(project: ProjectFolder) -> None:
-    text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\n"
-    writes = f"pathlib.Path('server.ini').write_text('{text}# %s' % time.time())"
-    (project.folder / "server.ini").write_text(text.replace("\\n", "\n"))
-    save(project, 1, writes)
-    with project.develop(target="--config=server.ini", bind=()) as server:
-        assert server.wait_line(EXCLUDE)[2] == "server.ini"
-        save(project, 2, writes)
-        wait_text(server, "version 2")
-
-
 def test_pauses_grow_until_it_is_quiet() -> None:
     now = 100.0
     writes = OwnWrites(lambda: now)

@@ -120,7 +120,6 @@ class Installation:
         target: str = "app",
         version: str = "",
         services: list[dict[str, str]] | None = None,
-        env: dict[str, str] | None = None,
         patience: int = 30,
         **options: Any,
     ) -> Any:
@@ -132,7 +131,7 @@ class Installation:
         }
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
         words = (sys.executable, "-c", FORK_SERVER, json.dumps(told))
-        result = run(*words, cwd=self.project, env={"PYTHONPATH": path, **(env or {})})
+        result = run(*words, cwd=self.project, env={"PYTHONPATH": path})
         assert result.returncode == 0, result.stderr
         self.error = result.stderr
         *self.printed, last = result.stdout.splitlines()
@@ -368,15 +367,6 @@ def test_an_obstacle(text: str, why: str, here: Installation) -> None:
     # The fork server has nothing of it.
     assert "sound" in told["second"]
     assert not {"below", "app_imports"} & set(told["second"])
-
-
-def test_modes_that_exclude_each_other(here: Installation) -> None:
-    here.write("app.py", APPLICATION)
-    pytest.importorskip("gevent")
-    told = here.keep(
-        services=[{"target": "app", "mode": "gevent"}, {"target": "app", "mode": "threading"}]
-    )
-    assert told["obstacle"] == "the modes gevent and threading of the services exclude each other"
 
 
 # What a version sees

@@ -240,8 +240,8 @@ def test_without_what_the_extra_installs(project: ProjectFolder, tmp_path: Path)
     )
     env = {"PYTHONPATH": str(hidden), "FORCE_COLOR": "1"}
     with project.develop(env=env, tracebacks=True) as server:
-        assert "shows plain tracebacks; better ones need werkzeug and rich" in server.log()
-        assert "pip install '.[dev]'" in server.log()
+        server.wait_log("shows plain tracebacks; better ones need werkzeug and rich")
+        server.wait_log("pip install '.[dev]'")
         assert "PIN" not in server.log()
         project.save("part.py", "1 / 0\n")
         wait_for(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,8 +191,7 @@ def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path) ->
     arguments = ("--access-log", "terminal", "--log-level", "error", *options)
     with Server("app:application", "threading", *arguments, env=env, cwd=tmp_path) as server:
         assert server.get("/").body == b"hello"
-        server.wait_log("profile: ")
-        address = server.log().partition("profile: ")[2].split()[0]
+        address = server.wait_line(re.compile(r"profile: (\S+)\n"))[1]
         root = f"http://127.0.0.1:{server.port}"
         assert address.startswith(f"{root}/__poorhttp__/profile/")
         assert "sleep" in times(profiled(server, address.removeprefix(root)).body.decode())

@@ -95,7 +95,7 @@ def test_a_project(project: Path) -> None:
     (project / "collected").rmdir()
     with Started(*SERVE, "project", cwd=project.parent) as server:
         assert server.said == f"{FOUND}, in project"
-        assert f"poorhttp: STATIC_ROOT {project}/collected does not exist: run" in server.log()
+        server.wait_log(f"poorhttp: STATIC_ROOT {project}/collected does not exist: run")
         assert server.get("/").body.decode() == f"False in {project}"
         assert style(server)[0] == 404
         collected = run(sys.executable, "manage.py", "collectstatic", "--noinput", cwd=project)
@@ -111,9 +111,7 @@ def test_static_files(project: Path) -> None:
     write(project, STAND_IN | {"site2/settings.py": f"{SETTINGS}{PLAIN}"})
     env = {"POORHTTP_DJANGO": "on", "COLLECTED": "other", "POORHTTP_MODE": "forking"}
     with Started(*SERVE[:-1], "--static", "/more=goods", cwd=project, env=env) as server:
-        assert f"poorhttp: serves {project}/other at /files/ (STATIC_ROOT, STATIC_URL)\n" in (
-            server.log()
-        )
+        server.wait_log(f"poorhttp: serves {project}/other at /files/ (STATIC_ROOT, STATIC_URL)\n")
         assert server.get("/files/file.txt", "Range: bytes=3-9").body == b"another"
         assert server.get("/more/__init__.py").status == 200
 
@@ -186,7 +184,7 @@ def test_debug(project: Path) -> None:
     """It is the project's, and told of; `poorhttp dev` serves files without collectstatic."""
     write(project, {"site2/settings.py": f"{SETTINGS}DEBUG = True\n"})
     with Started(*SERVE, cwd=project) as server:
-        assert "poorhttp: DEBUG is on in the settings: Django shows every client" in server.log()
+        server.wait_log("poorhttp: DEBUG is on in the settings: Django shows every client")
         assert style(server) == (200, b"p { color: blue }\n")
     with Started(*DEV, "--django", cwd=project) as server:
         assert style(server) == (200, b"p { color: green }\n")
@@ -234,7 +232,6 @@ def test_settings_that_fail(project: Path) -> None:
             r"there is \.\./project/manage.py: poorhttp serve --django \.\./proj",
         ),
         ("serve --django two", "the manage.py in .* is not that of a Django project"),
-        ("serve", "poorhttp serve --django a project of Django"),
         ("check -c services.ini", "services.ini:3: django: only for a server of one service; "),
     ],
 )

@@ -1,19 +1,15 @@
-"""WebTest against a server; the command beside the library."""
+"""The command beside the library."""
 
 from __future__ import annotations
 
 import sys
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import poorhttp
 from tests.support.development import write
 from tests.testkit.client import HANG
 from tests.testkit.server import Program
-
-if TYPE_CHECKING:
-    pass
 
 #: For `python -m poorhttp TARGET` in a process whose application uses the library too.
 BOTH = """

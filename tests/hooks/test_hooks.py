@@ -126,7 +126,6 @@ def test_versions(tmp_path: Path) -> None:
     assert reloads == [(2, 1), (2, 0)]
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_a_worker_that_is_given_up(mode: str, tmp_path: Path) -> None:
     """A request cannot be interrupted: `worker_timeout`, and its end as `timeout`."""
     with hooked(
@@ -184,7 +183,6 @@ def test_upgrade(tmp_path: Path) -> None:
     assert {each["parent"] for each in ends} == {new}
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_preload(mode: str, tmp_path: Path) -> None:
     """With a preloader, the functions of `worker_start` run in each worker."""
     with hooked(tmp_path, mode, "--preload", "--max-lifetime", "86400") as server:

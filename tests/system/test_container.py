@@ -50,7 +50,7 @@ def test_it_serves(network: Network) -> None:
             done = container.run("touch", f"{place}/new")
             assert "Read-only file system" in done.stderr
         assert container.stop(signal.Signals[only("STOPSIGNAL")]) == 0
-        assert "GET /light HTTP/1.1" in container.log()
+        wait_for(lambda: "GET /light HTTP/1.1" in container.log(), "the line of the request")
 
 
 def test_it_says_how_it_is(network: Network) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.commands.wheel import SOURCE
 from tests.testkit.client import HANG
-from tests.testkit.process import children, lives
-from tests.testkit.server import ROOT, run, wait_for
+from tests.testkit.server import ROOT, Program, run
 
 sys.path.insert(0, str(ROOT / "core"))
 
 # isort: split
 import bootstrap
 import progress
+
+#: What is built from.
+SOURCE = ("conf", "core", "poorhttp", "proxy", "LICENSE", "README.md", "pyproject.toml")
+SOURCE += ("setup.cfg", "setup.py")
 
 #: What cargo writes when its bars are on, and it writes to no terminal.
 BARS = (
@@ -70,6 +71,12 @@ print("ERROR: no space", file=sys.stderr)
 sys.exit(os.path.exists("fails"))
 """
 
+#: Runs `bootstrap.py` with lines that come often.
+OFTEN = (
+    "import sys; sys.path.insert(0, {core!r}); import progress, bootstrap; "
+    "progress.LINE_EVERY = 0.02; bootstrap.main(sys.argv[1:])"
+)
+
 
 @pytest.fixture
 def tools(tmp_path: Path) -> dict[str, str]:
@@ -94,7 +101,7 @@ def source(tmp_path: Path) -> Path:
     """A folder with links to the source, beside which a build writes."""
     folder = tmp_path / "source"
     folder.mkdir()
-    for name in (*SOURCE, "core"):
+    for name in SOURCE:
         (folder / name).symlink_to(ROOT / name)
     return folder
 
@@ -117,34 +124,29 @@ def test_progress_of_cargo() -> None:
     assert others == [b"warning: something\n"]
 
 
-@pytest.mark.parametrize("by_terminal", [True, False])
-def test_ctrl_c(by_terminal: bool, tmp_path: Path, tools: dict[str, str]) -> None:
-    """Also if only this process is interrupted; pip ends with it."""
+def test_plain_lines_of_make(tmp_path: Path, tools: dict[str, str]) -> None:
     (tmp_path / "modules/pip").mkdir(parents=True)
     (tmp_path / "modules/pip/__init__.py").touch()
     (tmp_path / "modules/pip/__main__.py").write_text(PIP)
-    env = {**os.environ, **tools, "PYTHONPATH": str(tmp_path / "modules")}
-    terminal = pexpect.spawn(
-        sys.executable,
-        [str(ROOT / "core/bootstrap.py"), "install", ".[test]"],
-        cwd=tmp_path,
-        env=env,
-        encoding="utf-8",
-        timeout=HANG,
-    )
-    terminal.expect_exact("packages: 2 packages found, werkzeug")
-    assert terminal.pid is not None
-    (pip,) = children(terminal.pid)
-    if by_terminal:
-        terminal.sendintr()
-    else:
-        os.kill(terminal.pid, signal.SIGINT)
-    terminal.expect(r"\r\x1b\[Kinterrupted; the same command goes on with what is done so far\r\n")
-    terminal.expect(pexpect.EOF)
-    assert terminal.before == ""
-    terminal.close()
-    assert terminal.exitstatus == 130
-    wait_for(lambda: not lives(pip), "the end of pip")
+    words = (sys.executable, "-c", OFTEN.format(core=str(ROOT / "core")), "install", ".[test]")
+    env = {**tools, "PYTHONPATH": str(tmp_path / "modules")}
+    for fails in (False, True):
+        with Program(*words, cwd=tmp_path, env=env) as program:
+            program.wait_log("packages: 2 packages found, werkzeug, ")
+            (tmp_path / "collected").touch()
+            program.wait_log("packages: 31 of 112 crates, rustls, ")
+            (tmp_path / "compiled").touch()
+            assert program.wait() == fails
+            first, second, *_ = program.log().splitlines()
+            assert first == f"toolchain: Rust 1.99 ({tmp_path}/tools/cargo)"
+            assert second.startswith("packages: of the extras test in setup.cfg: ")
+            assert "\r" not in program.log()
+            assert ("ERROR: no space" in program.log()) == fails
+            assert ("packages: done in " in program.log()) != fails
+            assert ("pip could not install .[test]: see above why." in program.log()) == fails
+        for name in ("collected", "compiled"):
+            (tmp_path / name).unlink()
+        (tmp_path / "fails").touch()
 
 
 def test_the_line_on_a_terminal() -> None:
@@ -162,6 +164,26 @@ def test_the_line_on_a_terminal() -> None:
     terminal.sendline()
     terminal.expect(r"\r\x1b\[Kcompiling: done in \d+ s\r\n")
     terminal.close()
+
+
+def test_a_build_says_on_its_terminal_what_it_needs(source: Path, tools: dict[str, str]) -> None:
+    """Though pip, which runs it, keeps what it writes."""
+    build = f"{sys.executable} setup.py --quiet build_rust >kept 2>&1"
+    terminal = pexpect.spawn(
+        "/bin/sh",
+        ["-c", build],
+        cwd=source,
+        env={**os.environ, **tools},
+        encoding="utf-8",
+        timeout=HANG,
+        dimensions=(24, 200),
+    )
+    crates = r"Rust 1\.99 \(.*/tools/cargo\), a C compiler, crates from crates\.io"
+    terminal.expect(rf"compiling: the core of poorhttp: about \d+ minutes? with .*{crates}")
+    terminal.expect(r"compiling: done in \d+ s")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -95,19 +94,3 @@ def test_nothing_is_allowed(pod: Any, container: Any) -> None:
     # Its variables for a Service of this name would begin as ours do.
     assert read("service.yaml")["metadata"]["name"] == "poorhttp"
     assert pod["spec"]["enableServiceLinks"] is False
-
-
-def test_the_metric_is_found() -> None:
-    (metric,) = read("autoscaler.yaml")["spec"]["metrics"]
-    name = metric["pods"]["metric"]["name"]
-    target = metric["pods"]["target"]
-    assert target["type"] == "AverageValue"
-    assert math.isclose(int(target["averageValue"].removesuffix("m")) / 1000, 0.6)
-    (rule,) = read("prometheus-adapter.yaml")["rules"]
-    assert rule["seriesQuery"].startswith(f"{name}{{")
-    assert rule["name"] == {"matches": f"^{name}$", "as": name}
-    for label, resource in rule["resources"]["overrides"].items():
-        assert f'{label}!=""' in rule["seriesQuery"]
-        assert resource == {"resource": label}
-    for part in ("<<.GroupBy>>", "<<.Series>>", "<<.LabelMatchers>>"):
-        assert part in rule["metricsQuery"]

@@ -329,17 +329,6 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
         assert why in log
 
 
-def test_a_command_that_raises_is_named(site: Path, tmp_path: Path) -> None:
-    text = (
-        "from poorhttp.config.command import Command\nFAIL = Command(lambda line: 1 / 0, 'It.')\n"
-    )
-    install(site, "failing", {"commands": "fail = failing:FAIL"}, {"failing": text})
-    done = started("fail", "x:y", path=site, cwd=tmp_path, POORHTTP_PLUGINS="failing")
-    assert done.returncode == 1
-    named = "poorhttp: plug-in fail of failing (poorhttp.commands): ZeroDivisionError: "
-    assert done.stderr.startswith(named)
-
-
 @pytest.mark.parametrize(
     ("points", "taken"),
     [
@@ -433,44 +422,13 @@ def test_two_plug_ins_that_add_the_same(nobody: Nobody, monkeypatch: pytest.Monk
         assert (chosen.returncode, chosen.stderr) == (0, "")
 
 
-def test_control_characters_of_declarations_are_escaped(site: Path, tmp_path: Path) -> None:
-    """In `--help`, completions, man pages and the reference."""
-    text = (
-        "from poorhttp.config.command import Command\n"
-        "from poorhttp.config.options.option import Option\n"
-        "E = '\\x1b]0;title\\x07\\x9b31m\\u202e'\n"
-        "def words():\n"
-        "    return {'options': [('-o, --out' + E, E)], 'subcommands': {'s' + E: (E, [E])}}\n"
-        "A = Command(lambda line: 0, 'One' + E, finding=E, common=['bad'])\n"
-        "B = Command(lambda line: 0, 'Two' + E, own_words=True, words=words)\n"
-        "class Options:\n    GROUP = 'Group' + E\n"
-        "    bad = Option(str, E, 'Three' + E, metavar='M' + E, reason='R' + E, ini_name='i' + E,\n"
-        "                 aliases=['al' + E], fixed={'f' + E: ''}, common=True)\n"
-    )
-    points = {"commands": "aa\x1b[1m = bad:A\nbb = bad:B", "options": "bad = bad:Options"}
-    install(site, "bad", points, {"bad": text})
-    for words in (
-        *(("--help",), ("serve", "--help"), ("serve", "--help-all"), ("man", "1"), ("man", "5")),
-        *(("completion", shell) for shell in ("bash", "zsh", "fish")),
-    ):
-        done = started(*words, path=site, cwd=tmp_path, POORHTTP_PLUGINS="bad")
-        assert done.returncode == 0, done.stderr
-        assert {*done.stdout} & {*"\x1b\x07\x9b\u202e"} == set(), words
-        assert "bad" in done.stdout or "bb" in done.stdout, words
-    env = {"PYTHONPATH": f"{ROOT}:{site}", "POORHTTP_PLUGINS": "bad"}
-    page = run(
-        sys.executable, "-m", "poorhttp.plugins.setup.options_page", cwd=tmp_path, env=env
-    ).stdout
-    assert "Three\\x1b]0;title" in page
-    assert {*page} & {*"\x1b\x07\x9b\u202e"} == set()
-
-
 @pytest.mark.parametrize(
     ("group", "place", "why"),
     [
         ("targets", "string:digits", "is not a function: '0123456789'"),
         ("modes", "odd:RUNS", "is no mode, which has a function run: "),
         ("components", "os:getpid", "is no class derived from poorhttp.supervisor.component"),
+        ("worker_hooks", "odd:Odd", "is no object of poorhttp.worker.plugin_hooks.WorkerHooks"),
         ("options", "os:getpid", "is no class with options, but <built-in function getpid>"),
         ("metrics", "odd:ODD", "cannot be used: ZeroDivisionError: division by zero"),
         ("modes", "odd:ODD", "cannot be used: ZeroDivisionError: division by zero"),

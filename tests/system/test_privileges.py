@@ -90,13 +90,6 @@ def test_mistakes(options: dict[str, str], complaint: str) -> None:
         Privileges(Settings(**options))
 
 
-def test_nothing_to_become() -> None:
-    before = (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ))
-    Privileges(Settings()).drop()
-    Privileges(Settings(user=str(os.getuid()), group=str(os.getgid()))).drop()
-    assert (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ)) == before
-
-
 @pytest.mark.parametrize("user", ["nobody", str(NOBODY.pw_uid)])
 def test_user(nobody: Nobody, user: str) -> None:
     found = become(nobody, user=user)
@@ -276,13 +269,6 @@ def test_only_root_becomes_another(nobody: Nobody) -> None:
 # Who is not root
 
 
-def test_who_it_is_already_may_be_named(nobody: Nobody, public: Path) -> None:
-    (public / "app.py").write_text("def application(environ, start_response): ...\n")
-    user = "nobody" if IS_ROOT else str(os.getuid())
-    done = nobody.run("check", "--user", user, "app.py", "--bind", "127.0.0.1:0", cwd=public)
-    assert done.returncode == 0, done.stderr
-
-
 def test_port_of_root(nobody: Nobody) -> None:
     """Below the number that the kernel says; where it says 0, every port is everybody's."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
@@ -298,24 +284,6 @@ def test_port_of_root(nobody: Nobody) -> None:
 
 
 # What cannot be read
-
-
-def test_unreadable_application(nobody: Nobody, public: Path) -> None:
-    user = pwd.getpwuid(os.getuid()).pw_name if not IS_ROOT else "nobody"
-    (public / "app.py").write_text("def application(environ, start_response): ...\n")
-    (public / "app.py").chmod(0o000)
-    done = nobody.run("check", "app.py", "--bind", "127.0.0.1:0", cwd=public)
-    assert done.returncode == 4, done.stderr
-    assert f"{public}/app.py" in done.stderr
-    assert f"Permission denied: '{public}/app.py', as user {user}" in done.stderr
-
-    (public / "closed").mkdir()
-    (public / "closed" / "app.py").touch()
-    (public / "closed").chmod(0o000)
-    done = nobody.run("check", "closed/app.py", "--bind", "127.0.0.1:0", cwd=public)
-    assert done.returncode == 4, done.stderr
-    assert f"{public}/closed is closed to user {user}" in done.stderr
-    (public / "closed").chmod(0o700)
 
 
 @pytest.mark.parametrize("option", ["chdir", "pythonpath"])

@@ -229,14 +229,3 @@ def test_ctrl_c_reaches_the_child_of_process_1_once(tmp_path: Path) -> None:
     os.close(terminal)
     assert b"exit handlers have run" in shown
     assert b"in flight" not in shown
-
-
-def test_a_program_that_is_process_1_is_not_forked() -> None:
-    """Its threads would end, and what follows `poorhttp.serve` would run twice."""
-    code = (
-        "import os, threading, poorhttp\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), 15)).start()\n"
-        "poorhttp.serve(lambda environ, start: [], '127.0.0.1:0', supervisor=False)\n"
-        "print('served by', os.getpid())\n"
-    )
-    assert run(*as_process_1(), sys.executable, "-c", code).stdout == "served by 1\n"

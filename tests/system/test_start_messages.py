@@ -14,7 +14,7 @@ from tests.support.each_value import each_value
 from tests.support.failure import says
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
-from tests.testkit.server import Server, command, environment
+from tests.testkit.server import command, environment
 
 ASGI = {
     "function": "async def app(scope, receive, send): ...\n",
@@ -110,19 +110,6 @@ def test_failure_of_the_application_is_in_the_error_log(
     lines = [line for line in text.splitlines(keepends=True) if line.strip(" ~^\n")]
     assert shown in "".join(lines)
     assert text.count('File "') == 2
-
-
-def test_failure_of_the_server_is_in_the_error_log(tmp_path: Path) -> None:
-    """It has no frames of the application."""
-    (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
-    log = tmp_path / "error.log"
-    with Server(str(tmp_path / "app.py")) as server:
-        bind = f"127.0.0.1:{server.port}"
-        message = says(5, "serve", "app.py", "--bind", bind, "--error-log", str(log), cwd=tmp_path)
-    text = log.read_text()
-    assert f"error: the server does not start: cannot listen on {bind}: Address al" in text
-    assert message.removeprefix("poorhttp: ").strip() in text
-    assert text.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -95,19 +95,21 @@ def test_the_licences_of_what_is_linked_are_inside(wheel: Path) -> None:
 
 
 def test_pip_installs_it_and_it_runs(wheel: Path, tmp_path: Path) -> None:
-    """Its record names what is there, too."""
+    """Its record names what is there, too, and `init` finds its templates."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, "--target", str(tmp_path), str(wheel)], check=True, timeout=HANG)
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "poorhttp", "--version"],
-        env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG,
-    )
-    assert __version__ in done.stdout
+    (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
+    for words, said in ((("--version",), __version__), (("init", "--systemd"), ".service\n")):
+        done = subprocess.run(
+            [sys.executable, "-S", "-m", "poorhttp", *words],
+            env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=HANG,
+        )
+        assert said in done.stdout
     (installed,) = importlib.metadata.distributions(name="poorhttpd", path=[str(tmp_path)])
     assert installed.files is not None
     for file in installed.files:
