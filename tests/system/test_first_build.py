@@ -167,11 +167,12 @@ def test_the_line_on_a_terminal() -> None:
 
 
 def test_a_build_says_on_its_terminal_what_it_needs(source: Path, tools: dict[str, str]) -> None:
-    """Though pip, which runs it, keeps what it writes."""
-    build = f"{sys.executable} setup.py --quiet build_rust >kept 2>&1"
+    """Though its parent, as pip does, keeps what it writes."""
+    build = [sys.executable, "setup.py", "--quiet", "build_rust"]
+    parent = f"import subprocess; raise SystemExit(subprocess.run({build}, capture_output=True)"
     terminal = pexpect.spawn(
-        "/bin/sh",
-        ["-c", build],
+        sys.executable,
+        ["-c", f"{parent}.returncode)"],
         cwd=source,
         env={**os.environ, **tools},
         encoding="utf-8",
