@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
-import shlex
 import stat
 from pathlib import Path
 
@@ -13,14 +11,12 @@ import pytest
 
 from poorhttp.config import loader
 from poorhttp.plugins.setup.deployment import systemd
-from poorhttp.plugins.setup.deployment.arguments import KINDS
 from poorhttp.plugins.setup.deployment.mode import Mode
 from poorhttp.plugins.setup.deployment.plan import Plan
 from poorhttp.plugins.setup.deployment.project import DeployedProject
 from tests.commands.projects import FILES, init, make
 from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT
-from tests.testkit.server import ROOT
 
 TARGETS = {
     "flask": "app:app",
@@ -200,14 +196,6 @@ def test_folders_that_a_unit_hides(folder: str, monkeypatch: pytest.MonkeyPatch)
     assert any("its Python is in /home/ada/venv" in each for each in systemd.warnings(plan))
 
 
-def test_from_another_folder(tmp_path: Path) -> None:
-    make("flask", tmp_path)
-    done = run_command("init", "My flask", "--systemd", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "wrote My flask/deploy/my-flask.service\n" in done.stdout
-    assert "next: cd 'My flask' && poorhttp serve -c poorhttp.ini\n" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -229,23 +217,6 @@ def test_mistakes(words: list[str], said: str, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_examples_of_the_guide(tmp_path: Path) -> None:
-    """Each is run, but for servers."""
-    page = (ROOT / "docs/guides/init.md").read_text()
-    project = make("flask", tmp_path).rename(tmp_path / "my-shop")
-    lines = re.findall(r"^\$ (poorhttp init.*)$", page, re.MULTILINE)
-    assert len(lines) == 3
-    for line in lines:
-        words = shlex.split(line)[1:]
-        done = run_command(*words, cwd=tmp_path if "my-shop" in words else project)
-        assert done.returncode == 0, done.stderr
-    there = {path.name for path in (project / "deploy").iterdir()}
-    init(project, *(f"--{kind}" for kind in KINDS), "--force")
-    for name in re.findall(r"`([\w.]+\.conf|Caddyfile|container\.ini|haproxy\.cfg)`", page):
-        assert (project / "deploy" / name).exists(), name
-    assert {"my-shop.service", "nginx.conf", "Containerfile", "kubernetes"} <= there
 
 
 # Names of whoever has made the project

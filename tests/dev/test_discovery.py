@@ -257,17 +257,6 @@ def test_programs_beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with Started(*DEV, cwd=tmp_path, reloads=False) as server:
         assert server.said == "found programs (cgi-bin): serving cgi:cgi-bin at /cgi-bin"
         assert server.get("/cgi-bin/hello").body == b"program"
-    (tmp_path / "others").mkdir()
-    (tmp_path / "cgi-bin/hello").rename(tmp_path / "others/hello.cgi")
-    said, _ = said_of(tmp_path / "others", "", monkeypatch)
-    assert said == "programs (hello.cgi): serving cgi:."
-
-
-def test_flask_app_of_the_environment(tmp_path: Path) -> None:
-    write(tmp_path, {"src/shop/web.py": FACTORY, "app.py": APP, "src/shop/__init__.py": ""})
-    with Started(*DEV, cwd=tmp_path, env={"FLASK_APP": "shop.web"}, reloads=False) as server:
-        assert server.said == "found a Flask application (FLASK_APP): serving shop.web:create_app()"
-        assert server.get("/").body.startswith(b"shop.web in")
 
 
 # What is said

@@ -13,7 +13,6 @@ import pytest
 from tests.conftest import Serve
 from tests.support.browser import Browser
 from tests.support.forked_command import run_command
-from tests.support.template_pages import write
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
 from tests.testkit.server import Server, command, run, wait_for
@@ -379,19 +378,6 @@ def test_not_exposed(folder: Path) -> None:
 
 
 # Frameworks, and targets of our own
-
-
-def test_pages(tmp_path: Path) -> None:
-    write(tmp_path, {"a.html": "one\ntwo\n${1 / 0}\n", "b.html": "\n${1 +}", "c.html": "fine"})
-    with Server(f"pages:{tmp_path}", "threading", "--debug", "on", tracebacks=True) as server:
-        html = text_of(server.get("/a.html", HTML))
-        assert "ZeroDivisionError" in html
-        assert "${1 / 0}" in html
-        assert "a.html" in text_of(server.get("/a.html"))
-        html = text_of(server.get("/b.html", HTML))
-        assert "PageError" in html
-        assert "${1 +}" in html
-        assert server.get("/c.html").body == b"fine"
 
 
 #: Of the module `json`, below `loads`.

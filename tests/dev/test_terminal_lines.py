@@ -24,7 +24,6 @@ from tests.testkit.process import children
 from tests.testkit.server import READY, ROOT, Server, command, environment, wait_for
 
 TALKER = "tests/apps/talker.py"
-SLOW = "tests/apps/profiled.py"
 SHOWN = ("--access-log", "terminal")
 #: Slow requests have lines of their own, however busy the machine is.
 NEVER_SLOW = ("--slow-request", "600")

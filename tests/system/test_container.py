@@ -16,7 +16,6 @@ from loadtests.network.hosts import Network
 from tests.support.container import Container, only
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import ROOT, wait_for
 
 ECHO = {"POORHTTP_TARGET": f"{ROOT}/tests/apps/echo.py"}
@@ -92,18 +91,6 @@ def test_a_pod_is_not_ready_before_it_ends(network: Network, tmp_path: Path) -> 
             with container.connect(client) as late:
                 assert late.request("GET", "/light").status == 200
         assert container.process.wait(HANG) == 0
-
-
-def test_orphans_are_reaped(network: Network) -> None:
-    """Whose parent has ended becomes a child of process 1, which nobody else would wait for."""
-    with Container(network["container"]) as container:
-        workers = set(children(container.init))
-        assert container.run("sh", "-c", "sleep 1000 > /dev/null 2>&1 &").returncode == 0
-        wait_for(lambda: set(children(container.init)) - workers, "an orphan")
-        (orphan,) = set(children(container.init)) - workers
-        os.kill(orphan, signal.SIGKILL)
-        wait_for_end(orphan)
-        assert container.stop(signal.SIGTERM) == 0
 
 
 def test_without_tmp(network: Network) -> None:

@@ -12,7 +12,6 @@ from tests.testkit.process import files_of_workers
 from tests.testkit.server import MODES, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
-ANSWERS = "tests/apps/answers.py"
 
 
 @pytest.fixture
