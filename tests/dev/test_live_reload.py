@@ -375,8 +375,8 @@ def test_a_browser_reloads_for_a_save(tmp_path: Path, browser: Browser) -> None:
     write("first")
     save(style, "p { color: rgb(1, 1, 1) }")
     color = "[...document.querySelectorAll('p')].map(p => getComputedStyle(p).color)[0]"
-    options = ("--live", "--autoreload", "on", "--debug", "on")
-    options += ("--static", f"/static={project}/static")
+    static = ("--static", f"/static={project}/static")
+    options = ("--live", "--autoreload", "on", "--debug", "on", *static)
     with Server("shown:application", "threading", *options, cwd=project, tracebacks=True) as server:
         browser.open(server.urls)
         browser.wait_for(f"{color} === 'rgb(1, 1, 1)'")

@@ -19,8 +19,10 @@ import bootstrap
 import progress
 
 #: What is built from.
-SOURCE = ("conf", "core", "poorhttp", "proxy", "LICENSE", "README.md", "pyproject.toml")
-SOURCE += ("setup.cfg", "setup.py")
+SOURCE = (
+    *("conf", "core", "poorhttp", "proxy"),
+    *("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "setup.py"),
+)
 
 #: What cargo writes when its bars are on, and it writes to no terminal.
 BARS = (
