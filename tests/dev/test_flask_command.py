@@ -248,3 +248,14 @@ def test_a_file_of_variables_of_another_user(tmp_path: Path) -> None:
     variables["FLASK_ENV_FILE"] = "../.env"
     with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
         assert server.get("/").body == b"above flaskenv True one"
+
+
+def test_files_without_their_library(tmp_path: Path) -> None:
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    write(tmp_path, {"hidden/dotenv.py": "raise ImportError('hidden')\n", "project/app.py": READS})
+    variables = env(project, SHOWN="BOTH")
+    variables["PYTHONPATH"] = f"{tmp_path}/hidden:{variables['PYTHONPATH']}"
+    with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
+        assert server.get("/").body.startswith(b"- True ")
+        assert sum("python-dotenv" in line for line in server.log().splitlines()) == 1

@@ -39,6 +39,21 @@ def container(pod: Any) -> Any:
     return container
 
 
+def test_all_speak_of_the_same_pods(pod: Any) -> None:
+    deployment = read("deployment.yaml")
+    labels = pod["metadata"]["labels"]
+    assert labels == deployment["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels
+    assert read("service.yaml")["spec"]["selector"] == labels
+    assert read("disruption.yaml")["spec"]["selector"]["matchLabels"] == labels
+    (spread,) = pod["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"]["matchLabels"] == labels
+    target = read("autoscaler.yaml")["spec"]["scaleTargetRef"]
+    assert (target["apiVersion"], target["kind"]) == (deployment["apiVersion"], deployment["kind"])
+    assert target["name"] == deployment["metadata"]["name"]
+    assert "replicas" not in deployment["spec"]
+
+
 def test_ports(pod: Any, container: Any, settings: Settings) -> None:
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     (bind,) = settings.bind
