@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import loader
-from poorhttp.plugins.setup.deployment import systemd
+from poorhttp.errors import ConfigError
+from poorhttp.plugins.setup.deployment import ini_file, systemd
 from poorhttp.plugins.setup.deployment.mode import Mode
 from poorhttp.plugins.setup.deployment.plan import Plan
 from poorhttp.plugins.setup.deployment.project import DeployedProject
@@ -266,6 +267,14 @@ def test_addresses_that_go_into_no_file(line: str, said: str, tmp_path: Path) ->
     (tmp_path / "poorhttp.ini").write_text(f"[http]\ntarget = app:app\n{line}\n")
     done = run_command("init", "--nginx", cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    "values", [["a", "#b"], [" a"], ["a", ""]], ids=["a comment", "a space", "nothing"]
+)
+def test_values_of_an_ini_file(values: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"^static: .* cannot be written into an ini file"):
+        ini_file.setting("static", values)
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "hard link"])

@@ -337,6 +337,30 @@ def test_a_module_of_uwsgi_beside_a_file(module: str | None, target: str, tmp_pa
         assert ("in that case, write target = start.py" in flat(plan)) is (target != "start.py")
 
 
+def test_conditions_of_uwsgi(tmp_path: Path) -> None:
+    file = tmp_path / "a.ini"
+    text = f"""[uwsgi]
+module = app
+if-env = STAGE
+procname-prefix = %(_)
+endif =
+if-exists = {file}
+harakiri = 5
+endif =
+if-not-file = {file}
+harakiri = 6
+endif =
+http = :80
+"""
+    file.write_text(text)
+    found = options(sources.read([str(file)], {"STAGE": "test"}))
+    assert found["proc_name"] == ["test"]
+    assert found["request_timeout"] == ["5"]
+    plan = sources.read([str(file)], {})
+    assert "proc_name" not in options(plan)
+    assert "The condition if-env = STAGE did not hold here" in flat(plan)
+
+
 def test_specifiers_of_systemd(tmp_path: Path) -> None:
     line = "ExecStart=gunicorn --bind unix:%t/%p.sock --pid /run/%i.pid --name a%%b app"
     (tmp_path / "shop.service").write_text(f"[Service]\n{line}\n")

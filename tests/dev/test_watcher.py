@@ -622,6 +622,13 @@ def test_another_one_takes_over(folder: Path, watched: Watched) -> None:
     assert "app.py" in watched.settle()
 
 
+def test_what_it_had_told_before_it_ended_is_heard(folder: Path, watched: Watched) -> None:
+    (folder / "app.py").write_text("again")
+    assert not watched.is_silent(HANG)
+    watched.watcher.reap(kill(watched))
+    assert ("code", str(folder / "app.py")) in watched.watcher.receive()
+
+
 def test_one_that_ends_again_and_again_is_given_up(watched: Watched) -> None:
     for _ in range(3):
         assert watched.watcher.reap(kill(watched))

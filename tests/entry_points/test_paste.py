@@ -164,6 +164,17 @@ def test_target(project: Path, env: dict[str, str], mode: str) -> None:
         wait_for(lambda: answer(server)[0] == "second", "the next version")
 
 
+def test_sections(project: Path, env: dict[str, str]) -> None:
+    """Two of the file's applications; `log_config` has precedence over what the file says."""
+    logging = INI[INI.index("[loggers]") :].replace("%(levelname)s of", "other:")
+    write(project, {"log.ini": logging, "a folder/x.ini": INI.format(server="")})
+    words = ("--log-config", "log.ini", "--mount", "/other=paste:a folder/x.ini#other")
+    with Server(f"paste:{ini(project)}", "threading", *words, cwd=project, env=env) as server:
+        assert answer(server)[0] == "first"
+        assert server.get("/other/").body.startswith(b"100% other ")
+        server.wait_log("other: shop: asked for /other/\n")
+
+
 @pytest.mark.parametrize(
     ("target", "said"),
     [

@@ -13,7 +13,7 @@ import pytest
 from tests.hooks.events import ALL, Hooked, hooked
 from tests.support.binary_upgrade import end, upgrade
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.process import children, lives
+from tests.testkit.process import children, lives, opened
 from tests.testkit.server import ROOT, Server, wait_for
 
 MODES = ["forking", "threading", "gevent"]
@@ -252,6 +252,22 @@ def test_user_folder_and_path(folder: Path, nobody: Nobody) -> None:
     assert first["key"] == ended["key"] == "secret"
     assert first["folder"] == ended["folder"] == str(folder)
     assert first["first"] == ended["first"] == str(folder)
+
+
+def test_log_rotation(tmp_path: Path) -> None:
+    """The process of the hooks writes to the new file."""
+    log = tmp_path / "error.log"
+    fails = ("--hook-worker-exit", "tests.apps.hooked:fail")
+    with hooked(tmp_path, "threading", *fails, "--error-log", str(log)) as server:
+        log.rename(tmp_path / "error.log.1")
+        server.process.send_signal(signal.SIGUSR1)
+        wait_for(log.exists, "the new file")
+        (ready,) = server.events("server_ready")
+        wait_for(
+            lambda: str(log) in opened(ready["in"]), "the new file in the process of the hooks"
+        )
+        server.kill_worker()
+        wait_for(lambda: "RuntimeError: not this time" in log.read_text(), "the failure")
 
 
 def test_none(tmp_path: Path) -> None:

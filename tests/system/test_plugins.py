@@ -256,6 +256,7 @@ def test_a_plug_in_for_another_contract_is_refused_in_words(
     ("text", "why"),
     [
         ("1 / 0", "cannot be loaded: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
         ("", "cannot be loaded: AttributeError: module 'broken' has no attribute 'HOOKS'"),
     ],
 )
