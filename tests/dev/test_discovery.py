@@ -196,7 +196,8 @@ def test_what_is_said_of_it(
         ({"production.ini": PASTE, "testing.ini": PASTE}, "paste:production.ini"),
         ({"my.ini": PASTE, "shop.py": APP}, "paste:my.ini"),
         # Bottle
-        ({"own.py": "from bottle import Bottle\nweb = Bottle()\nweb.run(port=1)\n"}, "own:web"),
+        ({"own.py": "from bottle import Bottle\nweb = Bottle()\nweb.run(port=1)\n"},
+         "poorhttp.plugins.discovery.bottle_default:application('own:web')"),
         ({"a.py": ROUTES, "b.py": "import bottle, a\n@bottle.get('/b')\ndef b(): pass\n"},
          "poorhttp.plugins.discovery.bottle_default:application('b')"),
     ],
