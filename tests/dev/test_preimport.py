@@ -369,24 +369,6 @@ def test_an_obstacle(text: str, why: str, here: Installation) -> None:
     assert not {"below", "app_imports"} & set(told["second"])
 
 
-def test_a_hub_of_gevent_is_made_anew(here: Installation) -> None:
-    pytest.importorskip("gevent")
-    here.install(hub="import gevent; hub = gevent.get_hub(); gevent.sleep(0)", behind="")
-    here.write("app.py", "import hub, behind" + APPLICATION)
-    told = here.keep(
-        mode="gevent",
-        version="""
-        import gevent
-        job = gevent.spawn(lambda: 7)
-        gevent.sleep(0.001)
-        answer["job"] = job.value
-        """,
-    )
-    assert told["obstacle"] == ""
-    assert {"hub", "behind"} <= set(told["second"])
-    assert told["warm"]["job"] == 7
-
-
 # What a version sees
 
 
