@@ -56,7 +56,6 @@ TESTS = {
     "zsh": ("zsh", "completion in zsh"),
     "fish": ("fish", "completion in fish"),
     "mandoc": ("mandoc", "man pages"),
-    "buildah": ("buildah", "images of containers"),
     "promtool": ("prometheus", "metrics, rules and the dashboard with Prometheus"),
     "/usr/lib/postgresql": ("postgresql", "inspection of a worker that waits for PostgreSQL"),
     "tmux": ("tmux", "poorhttp top in a terminal of another program"),

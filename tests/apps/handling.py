@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 FAILED = "500 Failed"
 
 shop = logging.getLogger("shop")
-#: Its records reach no handler that writes.
-quiet = logging.getLogger("quiet")
-quiet.addHandler(logging.NullHandler())
-quiet.propagate = False
 
 
 def fail() -> NoReturn:
@@ -41,17 +37,6 @@ def in_thread() -> None:
     thread.join()
 
 
-def lazy(start_response: StartResponse) -> Iterator[bytes]:
-    """Fail and start the response only when the body is read."""
-    try:
-        fail()
-    except KeyError:
-        shop.exception("lazy")
-    start_response(FAILED, [("Content-Type", "text/html")])
-    yield b""
-    yield b"sorry"
-
-
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer by the path, which says how the exception is handled."""
     path = environ["PATH_INFO"].strip("/")
@@ -61,14 +46,11 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         "json": lambda: shop.exception("failed"),
         "fine": lambda: shop.exception("failed"),
         "busy": lambda: shop.exception("failed"),
-        "quiet": lambda: quiet.exception("failed"),
         "printed": traceback.print_exc,
         "written": lambda: errors.write(traceback.format_exc()),
         "thread": in_thread,
     }
     headers = [("Content-Type", "application/json" if path == "json" else "text/html")]
-    if path == "lazy":
-        return lazy(start_response)
     if path == "none":
         start_response(FAILED, headers)
         return [b"sorry"]

@@ -70,10 +70,6 @@ def leave() -> NoReturn:
     sys.exit(7)
 
 
-def interrupt() -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def surrogate() -> NoReturn:
     raise ValueError("half \udcff of it <b>")
 
@@ -90,12 +86,6 @@ def latin() -> None:
     scope: dict[str, Callable[[], None]] = {}
     exec(compile(source.encode("ascii", "replace"), path, "exec"), scope)
     scope["call"]()
-
-
-def first() -> Iterator[bytes]:
-    if HEADERS:
-        raise ValueError("before the first piece")
-    yield b""
 
 
 def middle() -> Iterator[bytes]:
@@ -119,14 +109,12 @@ FAILURES: dict[str, Callable[[], object]] = {
     "/chained": chained,
     "/grouped": grouped,
     "/leave": leave,
-    "/interrupt": interrupt,
     "/surrogate": surrogate,
     "/unspeakable": unspeakable,
     "/latin": latin,
     "/none": lambda: None,
 }
 BODIES: dict[str, Callable[[], Iterable[bytes]]] = {
-    "/first": first,
     "/middle": middle,
     "/close": Closing,
 }
@@ -134,21 +122,6 @@ BODIES: dict[str, Callable[[], Iterable[bytes]]] = {
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     path = environ["PATH_INFO"]
-    if path == "/loaded":
-        start_response("200 OK", HEADERS)
-        loaded = [
-            name
-            for name in ("werkzeug", "poorhttp.plugins.dev.debug.debugger")
-            if name in sys.modules
-        ]
-        return [",".join(loaded).encode()]
-    if path == "/fork":
-        pid = os.fork()
-        if pid == 0:
-            raise ValueError("in a fork")
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        start_response("200 OK", HEADERS)
-        return [str(code).encode()]
     if path in FAILURES:
         return FAILURES[path]()  # type: ignore[return-value]
     start_response("200 OK", HEADERS)

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
-import shlex
 import stat
 from pathlib import Path
 
 import pytest
 
 from poorhttp.config import loader
-from poorhttp.config.cpus import usable_cpus
 from poorhttp.errors import ConfigError
-from poorhttp.plugins.setup.deployment import ini_file, quoting, systemd
-from poorhttp.plugins.setup.deployment.arguments import KINDS
+from poorhttp.plugins.setup.deployment import ini_file, systemd
 from poorhttp.plugins.setup.deployment.mode import Mode
 from poorhttp.plugins.setup.deployment.plan import Plan
 from poorhttp.plugins.setup.deployment.project import DeployedProject
 from tests.commands.projects import FILES, init, make
 from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT
-from tests.testkit.server import ROOT
 
 TARGETS = {
     "flask": "app:app",
@@ -35,22 +30,12 @@ TARGETS = {
 MODES = {
     "nothing": ("", {"mode": "threading", "threads": "8"}),
     "waits": ("import psycopg", {"mode": "threading", "threads": "16"}),
-    "waits-below": ("from urllib import request", {"mode": "threading", "threads": "16"}),
     "waits-later": ("def f():\n    import redis.client", {"mode": "threading", "threads": "16"}),
     "computes": ("from numpy.linalg import norm", {"mode": "forking"}),
     "gevent": ("import psycopg, gevent.monkey, numpy", {"mode": "gevent"}),
     "sockets": ("from flask_sock import Sock", {"mode": "threading", "threads": "8"}),
-    "not-waiting": ("from . import requests, redis", {"mode": "threading", "threads": "8"}),
     "broken": ("import psycopg; def", {"mode": "threading", "threads": "8"}),
 }
-
-
-def test_named_pipes_do_not_block(tmp_path: Path) -> None:
-    """Root may look into a folder of somebody else."""
-    (tmp_path / "wsgi.py").write_text("def application(environ, start_response): ...\n")
-    for name in ("app.py", "other.py", ".flaskenv"):
-        os.mkfifo(tmp_path / name)
-    assert "wrote poorhttp.ini" in init(tmp_path)
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -90,16 +75,8 @@ def test_mode(name: str, tmp_path: Path) -> None:
         assert not settings.is_set(option)
     text = (tmp_path / "poorhttp.ini").read_text()
     assert (f"# {os.path.join('part', 'library.py')} imports " in text) == (
-        name not in ("nothing", "not-waiting", "broken")
+        name not in ("nothing", "broken")
     )
-
-
-def test_computes_and_waits(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("import numpy, psycopg\napplication = print\n")
-    init(tmp_path)
-    (settings,) = loader.load({}, {}, str(tmp_path / "poorhttp.ini"))
-    assert settings.mode == "threading"
-    assert settings.workers == max(2, usable_cpus())
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -149,9 +126,7 @@ def test_a_configuration_that_is_there_decides(tmp_path: Path) -> None:
     ("bind", "listen", "reached"),
     [
         ("localhost:8000", "127.0.0.1:8000", "127.0.0.1"),
-        ("0.0.0.0:81", "0.0.0.0:81", "127.0.0.1"),
         ("[::]:82", "[::]:82", "::1"),
-        ("[::1]:83", "[::1]:83", "::1"),
     ],
 )
 def test_addresses(bind: str, listen: str, reached: str, tmp_path: Path) -> None:
@@ -222,23 +197,6 @@ def test_folders_that_a_unit_hides(folder: str, monkeypatch: pytest.MonkeyPatch)
     assert any("its Python is in /home/ada/venv" in each for each in systemd.warnings(plan))
 
 
-def test_a_warning_of_init(tmp_path: Path) -> None:
-    project = make("flask", tmp_path)
-    if not str(project).startswith("/tmp/"):
-        pytest.skip("the folder of the tests is not in /tmp")
-    warning = f"warning: the project is in {project}, and PrivateTmp=yes of the unit hides /tmp"
-    assert warning in init(project, "--systemd")
-    assert "warning" not in init(project, "--nginx")
-
-
-def test_from_another_folder(tmp_path: Path) -> None:
-    make("flask", tmp_path)
-    done = run_command("init", "My flask", "--systemd", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "wrote My flask/deploy/my-flask.service\n" in done.stdout
-    assert "next: cd 'My flask' && poorhttp serve -c poorhttp.ini\n" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -260,30 +218,6 @@ def test_mistakes(words: list[str], said: str, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help() -> None:
-    done = run_command("init", "--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith("Usage: poorhttp init [FOLDER] [OPTION ...]\n")
-    assert "  --kubernetes " in done.stdout
-
-
-def test_examples_of_the_guide(tmp_path: Path) -> None:
-    """Each is run, but for servers."""
-    page = (ROOT / "docs/guides/init.md").read_text()
-    project = make("flask", tmp_path).rename(tmp_path / "my-shop")
-    lines = re.findall(r"^\$ (poorhttp init.*)$", page, re.MULTILINE)
-    assert len(lines) == 3
-    for line in lines:
-        words = shlex.split(line)[1:]
-        done = run_command(*words, cwd=tmp_path if "my-shop" in words else project)
-        assert done.returncode == 0, done.stderr
-    there = {path.name for path in (project / "deploy").iterdir()}
-    init(project, *(f"--{kind}" for kind in KINDS), "--force")
-    for name in re.findall(r"`([\w.]+\.conf|Caddyfile|container\.ini|haproxy\.cfg)`", page):
-        assert (project / "deploy" / name).exists(), name
-    assert {"my-shop.service", "nginx.conf", "Containerfile", "kubernetes"} <= there
 
 
 # Names of whoever has made the project
@@ -336,26 +270,11 @@ def test_addresses_that_go_into_no_file(line: str, said: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        (["#a"], "continued"),
-        (["a", "#b"], "a comment"),
-        ([" a"], "a space"),
-        (["a", ""], "nothing"),
-    ],
+    "values", [["a", "#b"], [" a"], ["a", ""]], ids=["a comment", "a space", "nothing"]
 )
-def test_values_of_an_ini_file(values: list[str], why: str) -> None:
-    if why == "continued":
-        assert ini_file.setting("static", values) == "static = #a"
-        return
+def test_values_of_an_ini_file(values: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"^static: .* cannot be written into an ini file"):
         ini_file.setting("static", values)
-
-
-def test_values_of_other_files() -> None:
-    assert quoting.of_containerfile("shop.settings") == "shop.settings"
-    assert quoting.of_containerfile('a "b" $c\\') == '"a \\"b\\" \\$c\\\\"'
-    assert quoting.of_systemd('NAME=a "b" %n $c') == '"NAME=a \\"b\\" %%n $c"'
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "hard link"])

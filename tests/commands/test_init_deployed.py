@@ -82,7 +82,13 @@ class Deployment:
             assert server.wait() == 0, server.log()
 
 
-@pytest.fixture(scope="module", params=FILES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(kind, marks=[] if kind in ("flask", "static") else pytest.mark.full)
+        for kind in FILES
+    ],
+)
 def deployment(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("init")
     # The container's user reads the project.
@@ -156,11 +162,13 @@ def apache(deployment: Deployment, folder: Path, port: int) -> None:
     (folder / "main.conf").write_text(re.sub(r"(127\.0\.0\.1|\*):80\b", rf"\1:{port}", text))
 
 
-#: Each web server with an application, and the usual one with all.
+PROGRAMS_OF_SITES = ("nginx", "caddy", "lighttpd", "haproxy", "apache2")
+
+#: Each web server, with one application.
 PAIRS = [
-    pytest.param(kind, name, marks=[] if kind == "flask" or name == "nginx" else pytest.mark.full)
+    pytest.param(kind, name, marks=[] if kind == "flask" else pytest.mark.full)
     for kind in FILES
-    for name in ("nginx", "caddy", "lighttpd", "haproxy", "apache2")
+    for name in PROGRAMS_OF_SITES
 ]
 
 
@@ -202,9 +210,8 @@ def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
 @pytest.mark.parametrize(
     "name",
     [
-        "nginx",
         "apache2",
-        *(pytest.param(name, marks=pytest.mark.full) for name in ("caddy", "lighttpd", "haproxy")),
+        *(pytest.param(name, marks=pytest.mark.full) for name in PROGRAMS_OF_SITES[:-1]),
     ],
 )
 def test_a_web_server_at_a_unix_socket(at_a_socket: Deployment, name: str, tmp_path: Path) -> None:
@@ -218,18 +225,6 @@ def status(port: int) -> int:
     with suppress(OSError), Connection(("127.0.0.1", port)) as connection:
         return connection.request("GET", "/").status
     return 0
-
-
-def test_sites_with_a_name(tmp_path: Path) -> None:
-    need("caddy")
-    project = make("flask", tmp_path)
-    init(project, *KINDS, "--domain", "www.example.org")
-    words = ("validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile")
-    done = run("caddy", *words, cwd=project, env={"HOME": str(tmp_path)})
-    assert "Valid configuration" in done.stdout + done.stderr
-    assert "\nwww.example.org {\n" in (project / "deploy/Caddyfile").read_text()
-    assert "    server_name www.example.org;\n" in (project / "deploy/nginx.conf").read_text()
-    assert "    ServerName www.example.org\n" in (project / "deploy/apache.conf").read_text()
 
 
 # systemd
@@ -255,18 +250,6 @@ def test_units_are_right(deployment: Deployment, tmp_path: Path) -> None:
     (tmp_path / names[0]).write_text(text.replace("ProtectClock=", "ProtectClocks="))
     done = run("systemd-analyze", "verify", f"./{names[0]}", cwd=tmp_path)
     assert "'ProtectClocks' in section [Service]" in done.stderr
-
-
-def test_a_user_of_the_unit(tmp_path: Path) -> None:
-    need("systemd-analyze")
-    project = make("flask", tmp_path)
-    init(project, "--systemd", "--user", "root", "--name", "shop")
-    found = unit(project / "deploy/shop.service")
-    assert found["User"] == ["root"]
-    assert found["ReadWritePaths"] == [f'"{project}"']
-    assert "DynamicUser" not in found
-    done = run("systemd-analyze", "verify", "./shop.service", cwd=project / "deploy")
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_activated_by_the_program_of_systemd(deployment: Deployment) -> None:

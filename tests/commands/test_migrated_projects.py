@@ -1,4 +1,4 @@
-"""Five projects under their old server, and under ours with what `poorhttp migrate` writes."""
+"""Three projects under their old server, and under ours with what `poorhttp migrate` writes."""
 
 from __future__ import annotations
 
@@ -26,19 +26,13 @@ LISTENING = re.compile(
 #: How each project was started, with the old server; and its configuration.
 STARTS = {
     "flask": ("gunicorn", "gunicorn.conf.py"),
-    "django": ("", "shop.service"),
     "pyramid": ("waitress-serve --listen=127.0.0.1:0 --threads=3 --call shop:make_app", ""),
-    "procfile": ("", "Procfile"),
     "uwsgi": ("pyuwsgi --ini uwsgi.ini", "uwsgi.ini"),
 }
 
-#: Folders of projects that have another name: one application, started in two ways.
-FOLDERS = {"procfile": "plain", "uwsgi": "plain"}
-
-#: Variables that both servers get. PORT is what the platform of a Procfile sets.
+#: Variables that both servers get.
 ENVIRONMENT = {
     "flask": {"BIND": "127.0.0.1:0"},
-    "procfile": {"PORT": "0"},
     "uwsgi": {"BIND": "127.0.0.1:0"},
 }
 
@@ -66,8 +60,7 @@ OF_SERVERS |= {"content-length"}
 @contextmanager
 def old_server(name: str, folder: Path) -> Iterator[tuple[Program, int]]:
     """The old server of a project; with its port."""
-    line = STARTS[name][0] or line_of(folder / STARTS[name][1])
-    words = shlex.split(line)
+    words = shlex.split(STARTS[name][0])
     program = Path(sys.executable).with_name(words[0])
     start = [program] if words[0] == "pyuwsgi" else [sys.executable, "-m", module(words[0])]
     env = ENVIRONMENT.get(name, {})
@@ -81,7 +74,7 @@ def old_server(name: str, folder: Path) -> Iterator[tuple[Program, int]]:
 def copied(name: str, tmp_path: Path) -> Path:
     """A copy of a project, which any user may read."""
     folder = tmp_path / name
-    shutil.copytree(PROJECTS / FOLDERS.get(name, name), folder)
+    shutil.copytree(PROJECTS / name, folder)
     tmp_path.chmod(0o755)
     return folder
 
@@ -89,15 +82,6 @@ def copied(name: str, tmp_path: Path) -> Path:
 def module(program: str) -> str:
     """The module that is the same as a program."""
     return {"waitress-serve": "waitress"}.get(program, program)
-
-
-def line_of(path: Path) -> str:
-    """The command line of a Procfile or a unit."""
-    # In a unit, %% is a percent sign.
-    text = path.read_text().replace("\\\n", " ").replace("%%", "%")
-    found = re.search(r"^(?:web:|ExecStart=)\s*(.*)$", text, re.M)
-    assert found
-    return found[1]
 
 
 @contextmanager
@@ -148,9 +132,6 @@ def access_lines(server: Program) -> list[str]:
 @pytest.mark.parametrize("name", STARTS)
 def test_the_same_under_both(name: str, tmp_path: Path) -> None:
     folder = copied(name, tmp_path)
-    if name == "django":
-        unit = folder / "shop.service"
-        unit.write_text(unit.read_text().replace("FOLDER", str(folder)))
     with old_server(name, folder) as (theirs, port), our_server(name, folder) as (server, our_port):
         before, after = ask(port), ask(our_port)
         for request, old, new in zip(REQUESTS, before, after, strict=True):

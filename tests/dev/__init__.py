@@ -15,7 +15,6 @@ test_preimport.py          Modules imported by the fork server, and those left t
 test_reload.py             `poorhttp dev`: reloads after changes of all kinds of files
 test_reload_faults.py      `poorhttp dev`: faults of applications, of users and of the system
 test_request_profiles.py   Profiles of slow requests: their content and files, in every mode
-test_stale_pyc.py          Two saves within a second, and a new process loads the second
 test_terminal_end.py       What Ctrl-C at a debugger leaves of the terminal; nohup, setsid
 test_terminal_lines.py     The terminal: lines of requests, with and without colours
 test_tracebacks.py         Tracebacks in the terminal: own and library frames, folding, colours

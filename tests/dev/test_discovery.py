@@ -11,7 +11,7 @@ from poorhttp.errors import UsageError
 from poorhttp.plugins.discovery.search import search
 from tests.support.development import DEV, Started, save, write
 from tests.support.forked_command import run_command
-from tests.testkit.server import run, wait_for
+from tests.testkit.server import wait_for
 
 #: Answers who it is; with the folder in which it runs.
 APPLICATION = """
@@ -102,49 +102,16 @@ def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
             "found an application (app.py): serving app.py:app",
             "project.parts in project",
         ),
-        (
-            {
-                ".flaskenv": "FLASK_APP='shop.py:make'\n",
-                "shop.py": FACTORY.replace("create_app", "make"),
-                "app.py": APP,
-            },
-            "found a Flask application (.flaskenv): serving shop.py:make()",
-            "shop in project",
-        ),
         (DESKTOP, "found a Flask application (pgAdmin4.py): serving pgAdmin4:app", "desktop"),
-        (
-            {"my-site.py": APP},
-            "found an application (my-site.py): serving my-site.py:app",
-            "my-site in project",
-        ),
-        (
-            {"development.ini": PASTE, "production.ini": PASTE, "shop.py": PASTED},
-            "found an application of PasteDeploy (development.ini): serving "
-            "paste:development.ini (and not paste:production.ini)",
-            "pasted",
-        ),
         (
             {"hello.py": ROUTES + "run(port=1)\n"},
             "found Bottle's default application (hello.py): serving hello",
             "by Bottle",
         ),
         (
-            {
-                "own.py": "from bottle import Bottle\nweb = Bottle()\n"
-                "@web.get('/')\ndef index(): return 'Bottle'\nweb.run(port=1)\n"
-            },
-            "found a Bottle application (own.py): serving own:web",
-            "Bottle",
-        ),
-        (
             {"index.html": "<%page/>\n% if True:\n1 + 1 = ${1 + 1}\n% endif\n"},
             "found template pages (index.html): serving pages:.",
             "1 + 1 = 2",
-        ),
-        (
-            {"index.html": "a ${file}", "code.py": "x = 1\n"},
-            "found files (index.html): serving static:.",
-            "a ${file}",
         ),
     ],
 )
@@ -166,7 +133,6 @@ def said_of(folder: Path, word: str, patch: pytest.MonkeyPatch) -> tuple[str, st
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"app.py": APP, "other.py": APPLICATION}, "an application (app.py): serving app:app"),
         ({"app.py": APPLICATION.replace("environ, start_response", "e, start_response, x=1")},
          "an application (app.py): serving app:application"),
         ({"main.py": "class application:\n  def __init__(self, e, s): pass\n"
@@ -174,16 +140,12 @@ def said_of(folder: Path, word: str, patch: pytest.MonkeyPatch) -> tuple[str, st
          "an application (main.py): serving main:application"),
         ({"wsgi.py": "from app import app", "app.py": APP},
          "an application (wsgi.py): serving wsgi:app"),
-        ({"main.py": FACTORY, "application.py": "import sys\n"},
-         f"{MAKER} (main.py): serving main:create_app()"),
         ({"app/__init__.py": FACTORY, "app/views.py": BROKEN},
          f"{MAKER} (app/__init__.py): serving app:create_app()"),
         ({"shop/__init__.py": "from .web import create_app", "shop/web.py": FACTORY},
          f"{MAKER} (shop/__init__.py): serving shop:create_app()"),
         ({"run.py": FLASK % ("server", "server") + "if __name__ == '__main__':\n  app = server\n"},
          "a Flask application (run.py): serving run:server"),
-        ({"shop.py": FLASK % ("web", "web") + "class Shop(Flask): pass\napi = web\n"},
-         "a Flask application (shop.py): serving shop:web"),
         ({"shop.py": "from kinds import Shop\nweb = Shop(__name__)\nweb.run()\n",
           "kinds.py": "import flask\nclass Shop(flask.Flask): pass\n"},
          "a Flask application (shop.py): serving shop:web"),
@@ -234,6 +196,8 @@ def test_what_is_said_of_it(
         ({"production.ini": PASTE, "testing.ini": PASTE}, "paste:production.ini"),
         ({"my.ini": PASTE, "shop.py": APP}, "paste:my.ini"),
         # Bottle
+        ({"own.py": "from bottle import Bottle\nweb = Bottle()\nweb.run(port=1)\n"},
+         "poorhttp.plugins.discovery.bottle_default:application('own:web')"),
         ({"a.py": ROUTES, "b.py": "import bottle, a\n@bottle.get('/b')\ndef b(): pass\n"},
          "poorhttp.plugins.discovery.bottle_default:application('b')"),
     ],
@@ -295,17 +259,6 @@ def test_programs_beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with Started(*DEV, cwd=tmp_path, reloads=False) as server:
         assert server.said == "found programs (cgi-bin): serving cgi:cgi-bin at /cgi-bin"
         assert server.get("/cgi-bin/hello").body == b"program"
-    (tmp_path / "others").mkdir()
-    (tmp_path / "cgi-bin/hello").rename(tmp_path / "others/hello.cgi")
-    said, _ = said_of(tmp_path / "others", "", monkeypatch)
-    assert said == "programs (hello.cgi): serving cgi:."
-
-
-def test_flask_app_of_the_environment(tmp_path: Path) -> None:
-    write(tmp_path, {"src/shop/web.py": FACTORY, "app.py": APP, "src/shop/__init__.py": ""})
-    with Started(*DEV, cwd=tmp_path, env={"FLASK_APP": "shop.web"}, reloads=False) as server:
-        assert server.said == "found a Flask application (FLASK_APP): serving shop.web:create_app()"
-        assert server.get("/").body.startswith(b"shop.web in")
 
 
 # What is said
@@ -313,17 +266,11 @@ def test_flask_app_of_the_environment(tmp_path: Path) -> None:
 
 PROJECT = {
     "shop/app.py": APP,
-    "shop/make.py": FACTORY,
     "shop/deep/wsgi.py": APPLICATION,
-    "shop/table/dispatch_table.py": TABLE,
     "packed/__init__.py": FACTORY,
     "packed/web.py": APPLICATION,
-    "src/inner.py": APP,
     "both.py": APP,
-    "two.py": FLASK % ("web", "web") + "api = web\n",
     "both/wsgi.py": APPLICATION,
-    "my.ini": PASTE.replace("shop:", "pasted:"),
-    "pasted.py": PASTED,
 }
 
 
@@ -336,26 +283,8 @@ PROJECT = {
             "an application (wsgi.py): serving wsgi:application, in deep",
             "wsgi in deep",
         ),
-        (
-            "shop/make.py",
-            f"{MAKER} (shop/make.py): serving shop/make.py:create_app()",
-            "make in project",
-        ),
-        (
-            "shop/table/dispatch_table.py",
-            "a dispatch table (dispatch_table.py): serving dispatch:., in shop/table",
-            "by the table",
-        ),
         ("packed/", f"{MAKER} (packed/__init__.py): serving packed:create_app()", PACKED),
-        (
-            "packed.web",
-            "an application (packed/web.py): serving packed.web:application",
-            "packed.web in project",
-        ),
         ("both/", "an application (wsgi.py): serving wsgi:application, in both/", "wsgi in both"),
-        ("inner", "an application (src/inner.py): serving inner:app", "inner in project"),
-        ("my.ini", "an application of PasteDeploy (my.ini): serving paste:my.ini", "pasted"),
-        ("packed:create_app()", "", PACKED),
         ("--mount /=shop/app.py:app", "", "app in project"),
     ],
 )
@@ -364,25 +293,6 @@ def test_a_folder_a_file_a_module(tmp_path: Path, words: str, said: str, answer:
     with Started(*DEV, *words.split(), cwd=tmp_path / "project", reloads=False) as server:
         assert server.said.removeprefix("found ") == said
         assert server.get("/").body.decode().strip() == answer
-
-
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("shop", "an application (app.py): serving app:app, in shop"),
-        ("shop/app.py", "an application (shop/app.py): serving shop/app.py:app"),
-        ("packed", f"{MAKER} (packed/__init__.py): serving packed:create_app()"),
-        ("both", "an application (both.py): serving both:app"),
-        ("two.py", "a Flask application (two.py): serving two.py:web"),
-        ("shop/app.py:app", ""),
-        ("dispatch:shop/table", ""),
-    ],
-)
-def test_what_is_said_of_a_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str
-) -> None:
-    write(tmp_path, PROJECT)
-    assert said_of(tmp_path, word, monkeypatch)[0] == said
 
 
 def test_the_python_path_that_was_given_stays(tmp_path: Path) -> None:
@@ -413,12 +323,6 @@ def test_several(tmp_path: Path) -> None:
     said = fails(tmp_path)
     assert "there are several applications: east:app, south:create_app();" in said
     assert "say which one, for example: poorhttp dev east:app" in said
-
-
-def test_several_in_one_file(tmp_path: Path) -> None:
-    write(tmp_path, {"app.py": FLASK % ("north", "north") + "south = Flask('south')\n"})
-    assert "several applications: app:north, app:south;" in fails(tmp_path)
-    assert "several applications: app.py:north, app.py:south;" in fails(tmp_path, "app.py")
 
 
 @pytest.mark.parametrize(
@@ -481,13 +385,6 @@ def test_serve_finds_nothing_and_says_who_does(tmp_path: Path) -> None:
     assert done.stderr.endswith("; poorhttp dev finds it by itself\n")
 
 
-def test_the_help_tells_what_is_looked_for(tmp_path: Path) -> None:
-    done = run_command("dev", "--help", cwd=tmp_path)
-    assert done.stdout.startswith("Usage: poorhttp dev [TARGET] [OPTION ...]\n")
-    assert "manage.py of a Django project, FLASK_APP, dispatch_table.py" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 100
-
-
 # Afterwards
 
 
@@ -499,16 +396,6 @@ def test_a_save(tmp_path: Path) -> None:
         assert server.get("/").status == 500
         save(tmp_path / "shop/src/app.py", APP)
         wait_for(lambda: server.get("/").body == b"app in shop", "the new version")
-
-
-def test_a_reload_keeps_what_was_found(tmp_path: Path) -> None:
-    write(tmp_path, {"shop/app.py": APP, "x.ini": "[http]\nthreads = 2\n"})
-    with Started(*DEV, "shop", "-c", "x.ini", cwd=tmp_path) as server:
-        write(tmp_path, {"shop/wsgi.py": BROKEN, "x.ini": "[http]\nthreads = 3\n"})
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("the new version serves")
-        assert server.get("/").body == b"app in shop"
-        assert server.log().count("poorhttp: found") == 1
 
 
 def test_a_configuration_that_names_a_target_later_is_heard(tmp_path: Path) -> None:
@@ -523,29 +410,3 @@ def test_a_configuration_that_names_a_target_later_is_heard(tmp_path: Path) -> N
 def test_several_services_say_what_each_serves(tmp_path: Path) -> None:
     write(tmp_path, {"app.py": APP, "x.ini": "[http]\n[service:one]\nbind = 127.0.0.1:0\n"})
     assert "nothing to dev for service one" in fails(tmp_path, "-c", "x.ini")
-
-
-def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
-    """The main process is forked for everything, and reads no Python."""
-    program = (
-        "import sys; from poorhttp.cli import CommandLine; line = CommandLine(); "
-        "line.read(['dev']); line.finds_target = True; "
-        "print(line.settings()[0].target, *sys.modules)"
-    )
-    write(tmp_path, {"shop.py": APP})
-    done = run(*DEV[:1], "-S", "-c", program, cwd=tmp_path)
-    target, *modules = done.stdout.split()
-    assert target == "shop:app"
-    heavy = {"ast", "re", "typing", "json", "logging", "subprocess"}
-    assert heavy.isdisjoint(modules)
-    assert "poorhttp.plugins.discovery.search" not in modules
-
-
-def test_frameworks_are_told_that_somebody_works_on_it(tmp_path: Path) -> None:
-    debug = "@app.get('/d')\ndef d(): return str(app.debug)\napp.run()\n"
-    write(tmp_path, {"app.py": FLASK % ("app", "app") + debug})
-    with Started(*DEV, cwd=tmp_path) as server:
-        assert server.get("/d").body == b"True"
-        assert "Running on" not in server.log()
-    with Started(*DEV, cwd=tmp_path, env={"FLASK_DEBUG": "0"}, reloads=False) as server:
-        assert server.get("/d").body == b"False"

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.errors import Failure
 from poorhttp.plugins.discovery.dev_command import DevCommand
 from tests.support.development import DEV, Started, save, write
 from tests.support.forked_command import run_command
 from tests.testkit.client import Response
-from tests.testkit.server import Server, run, wait_for
+from tests.testkit.server import Server, wait_for
 
 MANAGE = """
 import os, sys
@@ -167,22 +166,6 @@ def test_an_application_around_that_of_django(project: Path) -> None:
         assert ask(server, "/other/static/x").body == b"not Django, /static/x"
 
 
-def test_files_that_somebody_else_serves(project: Path) -> None:
-    settings = SETTINGS + "INSTALLED_APPS += ['whitenoise.runserver_nostatic']\n"
-    write(project, {"site1/settings/__init__.py": settings, "whitenoise/__init__.py": ""})
-    write(project, {"whitenoise/runserver_nostatic/__init__.py": ""})
-    with Started(*DEV, cwd=project, reloads=False) as server:
-        assert not serves_files(server)
-
-
-def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> None:
-    settings = SETTINGS + "MEDIA_URL = '/static/'\n"
-    write(project, {"site1/settings/__init__.py": settings})
-    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
-    assert done.returncode == 4
-    assert "poorhttp: site1.wsgi:application: static files: The MEDIA_URL" in done.stderr
-
-
 def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
     write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
     write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
@@ -215,22 +198,9 @@ def test_the_command(project: Path) -> None:
     env = {"POORHTTP_BIND": "[::1]:0"}
     with Started(*MANAGED, "127.0.0.1:0", "--threads", "3", cwd=project, env=env) as server:
         assert server.urls.startswith("http://127.0.0.1:")
-        assert "System check identified no issues" in server.output()
+        wait_for(lambda: "System check identified no issues" in server.output(), "the checks")
         assert ask(server, "/").body == b"site1.settings: "
         assert serves_files(server)
-
-
-def test_the_command_elsewhere_with_other_settings(project: Path) -> None:
-    words = ("project/manage.py", "dev", "--settings", "site1.settings.production", "--skip-checks")
-    with Started(sys.executable, *words, cwd=project.parent, reloads=False) as server:
-        assert server.output() == ""
-        assert ask(server, "/").body == b"site1.settings.production: "
-
-
-def test_the_command_without_manage(project: Path) -> None:
-    words = ("-m", "django", "dev", "--settings=site1.settings", "--pythonpath", str(project))
-    with Started(sys.executable, *words, cwd=project.parent, reloads=False) as server:
-        assert ask(server, "/").body == b"site1.settings: "
 
 
 @pytest.mark.parametrize(
@@ -242,57 +212,10 @@ def test_an_address_as_runserver_takes_it(address: str, bind: str) -> None:
     assert f"--bind={bind}" in command.words("shop")
 
 
-def test_a_file_may_name_what_is_served(project: Path) -> None:
-    write(project, {"x.ini": "[http]\ntarget = other\n"})
-    with Started(*MANAGED, "-c", "x.ini", cwd=project, reloads=False) as server:
-        assert ask(server, "/").body == b"not Django, /"
-
-
 def test_what_the_checks_find_is_said_and_the_server_begins(project: Path) -> None:
     broken = (
         "from django.urls import path\nurlpatterns = [path('/x', lambda request: None), None]\n"
     )
     write(project, {"site1/urls.py": broken})
     with Started(*MANAGED, cwd=project, tracebacks=True, reloads=False) as server:
-        assert "urls.E004" in server.log()
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--theads", "2"], 2, 'unknown option "--theads"; did you mean "--threads"?'),
-        (["--threads", "no"], 2, '--threads: "no" is not a whole number'),
-        (["-c", "none.ini"], 3, "none.ini: cannot be read"),
-        (["99999"], 2, ""),
-    ],
-)
-def test_mistakes(words: list[str], code: int, said: str) -> None:
-    with pytest.raises(Failure) as raised:
-        DevCommand(words, "manage.py dev")
-    assert (raised.value.exit_code, str(raised.value).count("\n")) == (code, 0)
-    assert str(raised.value).startswith(said)
-
-
-def test_a_mistake_is_told_by_the_command(project: Path) -> None:
-    done = run(*MANAGED, "site1", cwd=project)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    said = 'poorhttp: "site1" is no address; write manage.py dev 8000, or'
-    assert done.stderr.startswith(said)
-
-
-def test_its_help(project: Path) -> None:
-    done = run(*MANAGED, "--help", cwd=project)
-    assert done.returncode == 0
-    assert done.stdout.startswith("Usage: manage.py dev [[HOST:]PORT] [OPTION ...]\n")
-    assert "--live" in done.stdout
-    assert "poorhttp dev" in run(*MANAGED[:2], "help", "dev", cwd=project).stdout
-
-
-def test_a_program_cannot_become_the_server(project: Path) -> None:
-    program = (
-        "import django; from django.core.management import call_command; django.setup(); "
-        "call_command('dev')"
-    )
-    env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
-    done = run(sys.executable, "-c", program, cwd=project, env=env)
-    assert "run poorhttp dev in a new one" in done.stderr
+        server.wait_log("urls.E004")

@@ -34,11 +34,6 @@ TAKES = {
 import socket
 held = socket.create_server(("127.0.0.1", {port}))
 """,
-    "abstract": """
-import socket
-held = socket.socket(socket.AF_UNIX)
-held.bind("\\0poorhttp-test-{port}")
-""",
     "flock": """
 import fcntl
 held = open("lock", "w")
@@ -48,10 +43,6 @@ fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 import sqlite3
 held = sqlite3.connect("held.db", timeout=0, isolation_level=None)
 held.execute("begin exclusive")
-""",
-    "pidfile": """
-held = os.open("held.pid", os.O_CREAT | os.O_EXCL)
-atexit.register(os.remove, "held.pid")
 """,
     "exits": """
 try: held = os.open("held.pid", os.O_CREAT | os.O_EXCL)
@@ -108,9 +99,9 @@ IMPATIENT = (
 
 def test_threads_of_an_old_version_end_and_it_tidies_up(project: ProjectFolder) -> None:
     """The file is there until handlers of `atexit` have run."""
-    save(project, "pidfile", 1, threads=THREADS)
+    save(project, "exits", 1, threads=THREADS)
     with project.develop() as server:
-        save(project, "pidfile", 2, threads=THREADS)
+        save(project, "exits", 2, threads=THREADS)
         follow(server, 2)
         assert "Traceback" not in server.log()
 
@@ -131,18 +122,6 @@ def test_what_a_long_request_holds_is_taken_when_it_has_ended(
             (project.folder / "go").write_text("")
             assert client.response().body == b"version 1"
         wait_text(server, "version 2")
-
-
-def test_a_mistake_is_shown_at_once(project: ProjectFolder) -> None:
-    save(project, "port", 1, free_port())
-    with project.develop(tracebacks=True) as server, server.connect() as client:
-        client.send(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
-        wait_for((project.folder / "waits").exists, "the request")
-        project.save("app.py", "def application(:\n")
-        wait_text(server, "SyntaxError")
-        assert "loaded again" not in server.log()
-        (project.folder / "go").write_text("")
-        assert client.response().body == b"version 1"
 
 
 def test_a_reload_of_the_configuration_frees_what_is_held(project: ProjectFolder) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from poorhttp.plugins.dev import open_browser
-from tests.support.development import answering
 from tests.testkit.server import Server, wait_for
 
 TALKER = "tests/apps/talker.py"
@@ -43,29 +42,6 @@ def test_the_browser_is_opened_once(fake: Path) -> None:
         assert len(visited(fake)) == 2
         assert "what a browser says" not in server.log() + server.output()
         assert "and more" not in server.log() + server.output()
-
-
-def test_a_module_of_the_project_is_not_taken_for_it(fake: Path, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(answering("b''"))
-    (tmp_path / "webbrowser.py").write_text("raise SystemExit\n")
-    env = {"BROWSER": f"{fake} %s"}
-    with Server("app:application", "single", "--open", env=env, cwd=tmp_path) as server:
-        wait_for(lambda: visited(fake), "the visit")
-        assert server.get("/").status == 200
-
-
-def test_a_server_at_every_address(fake: Path) -> None:
-    env = {"BROWSER": f"{fake} %s"}
-    with Server(TALKER, "single", "--open", bind=("0.0.0.0:0",), env=env) as server:
-        wait_for(lambda: visited(fake), "the visit")
-        port = server.urls.rpartition(":")[2]
-        assert visited(fake) == [f"http://localhost:{port}"]
-
-
-def test_no_address_for_a_browser(fake: Path, folder: Path) -> None:
-    path = f"unix:{folder / 'socket'}"
-    with Server(TALKER, "single", "--open", bind=(path,), env={"BROWSER": str(fake)}) as server:
-        server.wait_log(f"warning: open: a browser cannot go to {path}\n")
 
 
 def test_no_browser(tmp_path: Path) -> None:

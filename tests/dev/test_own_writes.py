@@ -9,11 +9,9 @@ import pytest
 
 from poorhttp.plugins.dev.reload.own_writes import (
     AT_ONCE,
-    AT_ONCE_BY_PROGRAM,
     FIRST_PAUSE,
     LONGEST_PAUSE,
     QUIET,
-    RECENT_PROGRAM,
     OwnWrites,
 )
 from tests.support.development import ProjectFolder, answering, wait_text
@@ -22,9 +20,6 @@ from tests.support.development import ProjectFolder, answering, wait_text
 APP = """\
 import os, pathlib, subprocess, sys, time
 def write(name): pathlib.Path(name).write_text(f"# {{time.time()}}\\n")
-def rename(name):
-    write("written.tmp")
-    os.replace("written.tmp", name)
 def run(name): subprocess.run(["sh", "-c", f"echo '#' $$ > {{name}}"])
 {writes}
 def application(environ, start_response):
@@ -44,12 +39,10 @@ def save(project: ProjectFolder, version: int, writes: str) -> None:
     "writes",
     [
         "write('generated.py')",
-        "rename('conf/generated.yml')",
         "run('generated.py')",
     ],
 )
 def test_a_file_that_is_written_again_and_again(writes: str, project: ProjectFolder) -> None:
-    (project.folder / "conf").mkdir()
     save(project, 1, writes)
     with project.develop() as server:
         found = server.wait_line(EXCLUDE)
@@ -66,17 +59,6 @@ def test_a_file_that_is_written_again_and_again(writes: str, project: ProjectFol
             save(project, version, writes)
             wait_text(server, f"version {version}")
         assert not re.search(r"reloaded.*generated", server.log())
-
-
-def test_a_configuration_that_is_written_again_and_again(project: ProjectFolder) -> None:
-    text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\n"
-    writes = f"pathlib.Path('server.ini').write_text('{text}# %s' % time.time())"
-    (project.folder / "server.ini").write_text(text.replace("\\n", "\n"))
-    save(project, 1, writes)
-    with project.develop(target="--config=server.ini", bind=()) as server:
-        assert server.wait_line(EXCLUDE)[2] == "server.ini"
-        save(project, 2, writes)
-        wait_text(server, "version 2")
 
 
 def test_a_version_that_has_written_half_of_the_configuration_is_not_ended(
@@ -154,17 +136,3 @@ def test_pauses_grow_until_it_is_quiet() -> None:
     # What was written long ago somebody else has written now.
     now += QUIET
     assert [change("/a", note=False) for _ in range(9)] == [0.0] * 9
-
-
-def test_a_program_may_have_written_it() -> None:
-    now = 100.0
-    writes = OwnWrites(lambda: now)
-    pauses = []
-    for _ in range(AT_ONCE_BY_PROGRAM + 1):
-        now += 0.1
-        writes.note("")
-        pauses.append(writes.pause(["/a"]))
-    assert pauses == [0.0] * AT_ONCE_BY_PROGRAM + [FIRST_PAUSE]
-    # Nor is it the program's that a developer saves later.
-    now += RECENT_PROGRAM
-    assert writes.pause(["/a"]) == 0

@@ -120,7 +120,6 @@ class Installation:
         target: str = "app",
         version: str = "",
         services: list[dict[str, str]] | None = None,
-        env: dict[str, str] | None = None,
         patience: int = 30,
         **options: Any,
     ) -> Any:
@@ -132,7 +131,7 @@ class Installation:
         }
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
         words = (sys.executable, "-c", FORK_SERVER, json.dumps(told))
-        result = run(*words, cwd=self.project, env={"PYTHONPATH": path, **(env or {})})
+        result = run(*words, cwd=self.project, env={"PYTHONPATH": path})
         assert result.returncode == 0, result.stderr
         self.error = result.stderr
         *self.printed, last = result.stdout.splitlines()
@@ -205,29 +204,6 @@ def test_a_reading_of_the_project_finds_what_it_imports(here: Installation) -> N
     assert told["obstacle"] == ""
 
 
-@pytest.mark.parametrize(
-    ("target", "file"),
-    [
-        ("dispatch:site", "site/dispatch_table.py"),
-        ("site/app.py", "site/app.py"),
-        ("pack/deep/app.py:application", "pack/deep/app.py"),
-        ("wsgi:app:application", "app.py"),
-        ("pack.deep.app:application", "pack/deep/app.py"),
-    ],
-)
-def test_targets(target: str, file: str, here: Installation) -> None:
-    here.install(needed="", related="")
-    here.write("pack/__init__.py")
-    here.write("pack/deep/__init__.py")
-    here.write("pack/near.py", "import related")
-    table = "from poorhttp import dispatch\nhandlers = {}\n" + APPLICATION
-    here.write(file, "import needed\n" + table + ("from .. import near" if "pack" in file else ""))
-    told = here.keep(target)
-    assert "needed" in told["first"]
-    assert ("related" in told["first"]) == ("pack" in file)
-    assert told["warm"]["news"] == []
-
-
 def test_what_a_version_had_to_import_is_warm_for_the_next(here: Installation) -> None:
     here.install(hidden="import deeper", deeper="", late="")
     here.write("app.py", "__import__('hidden')" + APPLICATION)
@@ -242,124 +218,7 @@ def test_what_a_version_had_to_import_is_warm_for_the_next(here: Installation) -
     assert "app" not in told["cold"]["news"]
 
 
-def test_modules_of_all_kinds(here: Installation) -> None:
-    text = "import warnings; warnings.warn('old fashioned', UserWarning); print('printed')"
-    here.install(
-        many="""
-        import sys, types, importlib.util
-        class Lazy(types.ModuleType):
-            def __getattribute__(self, name):
-                raise AssertionError(f"{name} of a lazy module was asked for")
-        sys.modules["many.lazy"] = Lazy("many.lazy")
-        sys.modules["many.object"] = object()
-        sys.modules["many.alias"] = types
-        sys.modules["many.made"] = types.ModuleType("many.made")
-        sys.modules["many.none"] = None
-        """,
-        read=text,
-        learned=text,
-        pack__sub="",
-        alone="",
-    )
-    here.write("space/part.py", "word = 'outside'", installed=True)
-    here.write("mine/part.py", "word = 'own'")
-    here.write("shop/__init__.py")
-    late = ("many", "space.part", "mine.part", "learned")
-    loads = "; ".join(f"__import__({name!r})" for name in late)
-    here.write("app.py", f"import read, shop, pack.sub, alone, json; {loads}{APPLICATION}")
-    told = here.keep()
-    # Names that are no modules are not told.
-    assert [name for name in told["cold"]["news"] if name.startswith("many")] == ["many"]
-    assert told["failed"] == {}
-    # Of namespaces, those of the project are its own.
-    assert {"space", "space.part"} <= set(told["second"])
-    assert not {"mine", "mine.part"} & {*told["second"], *told["cold"]["news"]}
-    # A warning is told once: by the fork server, for all; and by the version that had to import.
-    assert here.error.count("read.py:1: UserWarning: old fashioned") == 1
-    assert here.error.count("learned.py:1: UserWarning: old fashioned") == 1
-    assert here.printed.count("printed") == 2
-    # Folders are those of modules.
-    folders = set(told["warm"]["folders"])
-    assert {str(here.site), str(here.site / "pack"), str(here.project / "shop")} <= folders
-    assert os.path.dirname(json.__file__) not in folders
-
-
-def test_settings_of_django(here: Installation) -> None:
-    here.write(
-        "config.py",
-        """
-        SECRET_KEY = "none"
-        ROOT_URLCONF = "urls"
-        INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "blog"]
-        MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
-        DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-        """,
-    )
-    here.write("urls.py", "urlpatterns = []")
-    here.write("blog/__init__.py")
-    here.write("blog/models.py", "from django.db import models\nclass Post(models.Model): pass")
-    here.write(
-        "app.py",
-        """
-        import os
-        from django.core.wsgi import get_wsgi_application
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config")
-        application = get_wsgi_application()
-        """,
-    )
-    told = here.keep(
-        version="""
-        from blog.models import Post
-        from django.conf import settings
-        from django.contrib.auth.models import User
-        assert settings.ROOT_URLCONF == "urls"
-        answer["user"] = User._meta.label
-        """
-    )
-    warm = {"django.middleware.common", "django.db.models", "django.contrib.auth.apps"}
-    assert warm <= set(told["first"])
-    assert told["warm"]["user"] == "auth.User"
-    assert told["failed"]["django.contrib.auth.models"] == "needs the settings of the project"
-    assert "django.contrib.auth.models" not in told["second"]
-    assert told["warm"]["news"] == []
-    assert told["obstacle"] == ""
-
-
 # What is left to each version
-
-
-def test_code_of_what_is_left_is_read_before(here: Installation) -> None:
-    """Unless its package is looked for elsewhere by then."""
-    here.install(
-        pack__left="import config\nwords = [config.WORD]",
-        pack__wrong="import config\n1 +",
-        moved__left="import config\nwhere = 'outside'",
-        left="import config",
-    )
-    here.write("config.py", "WORD = 'own'")
-    here.write("place/left.py", "where = 'inside'")
-    here.write(
-        "app.py",
-        "import pack.left, moved, left\n"
-        "moved.__path__.insert(0, 'place')\n"
-        "from moved import left as elsewhere\n"
-        "try:\n    import pack.wrong\nexcept SyntaxError:\n    pass\n" + APPLICATION,
-    )
-    told = here.keep(
-        version="""
-        import importlib, inspect, app
-        from pack import left
-        assert left.words == ["own"] and app.elsewhere.where == "inside"
-        assert inspect.getsource(left).startswith("import config")
-        left.words.append("changed")
-        assert importlib.reload(left).words == ["own"]
-        loaders = [type(module.__loader__).__name__ for module in (left, app.elsewhere, app.left)]
-        answer["loaders"] = loaders
-        """
-    )
-    assert {"pack.left", "pack.wrong", "moved.left", "left"} <= set(told["failed"])
-    # Their packages are here by then.
-    assert told["warm"]["loaders"] == ["CachedCodeLoader", "CheckedPycLoader", "SourceFileLoader"]
 
 
 #: Modules that cannot be imported for all versions, and why.
@@ -432,7 +291,7 @@ def test_a_module_that_fails_has_left_nothing_behind(here: Installation) -> None
     assert told["cold"]["names"] == told["warm"]["names"] == ["plugin"]
 
 
-@pytest.mark.parametrize("where", ["project", "pythonpath", "path"])
+@pytest.mark.parametrize("where", ["project", "pythonpath"])
 def test_a_module_that_the_project_has_too(where: str, here: Installation, tmp_path: Path) -> None:
     folder = here.project if where == "project" else tmp_path / "more"
     folder.mkdir(exist_ok=True)
@@ -440,27 +299,10 @@ def test_a_module_that_the_project_has_too(where: str, here: Installation, tmp_p
     here.install(twice="whose = 'outside'", uses="import twice", sound="")
     here.write("app.py", "import uses, sound, twice" + APPLICATION)
     options: dict[str, Any] = {"pythonpath": [str(folder)]} if where == "pythonpath" else {}
-    path = os.pathsep.join([environment()["PYTHONPATH"], str(folder), str(here.site)])
-    env = {"PYTHONPATH": path} if where == "path" else None
-    told = here.keep(version="import twice; answer['whose'] = twice.whose", env=env, **options)
+    told = here.keep(version="import twice; answer['whose'] = twice.whose", **options)
     assert told["warm"]["whose"] == "own"
     assert told["failed"] == {"uses": "needs the project's own twice"}
     assert "sound" in told["second"]
-
-
-def test_a_module_that_may_be_in_two_halves(here: Installation, tmp_path: Path) -> None:
-    half = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)"
-    here.write("both/__init__.py", half, installed=True)
-    here.write("both/outside.py", installed=True)
-    folder = tmp_path / "behind" / "both"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text(half)
-    (folder / "own.py").touch()
-    here.write("app.py", "import both.outside, both.own" + APPLICATION)
-    path = [environment()["PYTHONPATH"], str(here.site), str(folder.parent)]
-    told = here.keep(env={"PYTHONPATH": os.pathsep.join(path)})
-    assert set(told["failed"]) == {"both", "both.outside"}
-    assert told["warm"]["news"] == []
 
 
 def test_an_editable_install_is_the_projects_own(here: Installation, tmp_path: Path) -> None:
@@ -502,13 +344,7 @@ def test_an_editable_install_is_the_projects_own(here: Installation, tmp_path: P
             "threading.Thread(target=time.sleep, args=(60,), name='Ticker', daemon=True).start()",
             "below starts a thread (Ticker)",
         ),
-        (
-            "import _thread, time; _thread.start_new_thread(time.sleep, (60,))",
-            "below starts a thread",
-        ),
         ("import socket; line = socket.socket()", "below opens a socket"),
-        ("import select; poll = select.epoll()", "app_imports opens an epoll descriptor"),
-        ("import os; pipe = os.pipe()", "app_imports opens a pipe"),
         (
             "import subprocess, sys\n"
             "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)",
@@ -531,41 +367,6 @@ def test_an_obstacle(text: str, why: str, here: Installation) -> None:
     # The fork server has nothing of it.
     assert "sound" in told["second"]
     assert not {"below", "app_imports"} & set(told["second"])
-
-
-def test_modes_that_exclude_each_other(here: Installation) -> None:
-    here.write("app.py", APPLICATION)
-    pytest.importorskip("gevent")
-    told = here.keep(
-        services=[{"target": "app", "mode": "gevent"}, {"target": "app", "mode": "threading"}]
-    )
-    assert told["obstacle"] == "the modes gevent and threading of the services exclude each other"
-
-
-def test_a_hub_of_gevent_is_made_anew(here: Installation) -> None:
-    pytest.importorskip("gevent")
-    here.install(hub="import gevent; hub = gevent.get_hub(); gevent.sleep(0)", behind="")
-    here.write("app.py", "import hub, behind" + APPLICATION)
-    told = here.keep(
-        mode="gevent",
-        version="""
-        import gevent
-        job = gevent.spawn(lambda: 7)
-        gevent.sleep(0.001)
-        answer["job"] = job.value
-        """,
-    )
-    assert told["obstacle"] == ""
-    assert {"hub", "behind"} <= set(told["second"])
-    assert told["warm"]["job"] == 7
-
-
-def test_an_application_that_patches(here: Installation) -> None:
-    here.write("gevent/__init__.py", installed=True)
-    here.write("gevent/monkey.py", "saved = {}\ndef patch_all(): saved['x'] = 1", installed=True)
-    here.write("app.py", "from gevent import monkey; monkey.patch_all()" + APPLICATION)
-    told = here.keep()
-    assert told["obstacle"].startswith("gevent.monkey has patched the standard library")
 
 
 # What a version sees

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ from tests.support.development import (
 from tests.testkit.client import Connection
 from tests.testkit.process import children, stopped, watches
 from tests.testkit.server import (
-    MODES,
     ROOT,
     Program,
     Server,
@@ -53,23 +51,11 @@ def create():
 """
 
 
-#: Modes, and ways of reloading, each with one of the others.
-QUICK_PAIRS = (("forking", "on"), ("threading", "full"), ("gevent", "on"))
-
-
 def wait_page(server: Server, text: str) -> str:
     return wait_text(server, text, "text/html")
 
 
-@pytest.mark.parametrize(
-    ("mode", "reload"),
-    [
-        pytest.param(
-            mode, reload, marks=[] if (mode, reload) in QUICK_PAIRS else [pytest.mark.full]
-        )
-        for mode, reload in product(MODES, ("on", "full"))
-    ],
-)
+@pytest.mark.parametrize("reload", ["on", pytest.param("full", marks=pytest.mark.full)])
 def test_a_version_that_takes_long_says_where_it_is(
     mode: str, reload: str, project: ProjectFolder
 ) -> None:
@@ -101,7 +87,6 @@ def test_a_version_that_takes_long_says_where_it_is(
     ("names", "target", "place"),
     [
         (["josé/shop.py"], "shop:create()", "shop.py"),
-        (["lib/site-packages/shop.py"], "shop:create()", "{}/lib/site-packages/shop.py"),
         (
             # The package of the application is seen, and not the library that it calls.
             [f"lib/site-packages/{name}.py" for name in ("library", "shop/app", "shop/__init__")],

@@ -16,10 +16,7 @@ from pathlib import Path
 
 import pytest
 
-import poorhttp
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError
-from poorhttp.plugins.dev.profiler import Profiles
 from poorhttp.plugins.dev.terminal import Terminal
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG, Connection
@@ -27,7 +24,6 @@ from tests.testkit.process import children
 from tests.testkit.server import READY, ROOT, Server, command, environment, wait_for
 
 TALKER = "tests/apps/talker.py"
-SLOW = "tests/apps/profiled.py"
 SHOWN = ("--access-log", "terminal")
 #: Slow requests have lines of their own, however busy the machine is.
 NEVER_SLOW = ("--slow-request", "600")
@@ -157,7 +153,6 @@ def test_a_line_for_each_request(mode: str) -> None:
     assert "\x1b" not in log
 
 
-@pytest.mark.each_mode
 def test_a_request_stands_below_its_traceback(mode: str) -> None:
     with Server(TALKER, mode, *SHOWN, tracebacks=True) as server:
         for number in range(5):
@@ -167,23 +162,6 @@ def test_a_request_stands_below_its_traceback(mode: str) -> None:
     for number in range(5):
         traceback = log.index(f"ValueError: number-{number}\n")
         assert traceback < log.index(f"  /raise?number-{number}\n")
-
-
-def test_the_format_is_that_of_the_terminal() -> None:
-    with Server(TALKER, "single", *SHOWN, "--access-log-format", "common") as server:
-        server.get("/")
-        wait_for(lambda: targets(server.log()) == ["/"], "the line")
-
-
-def test_slow_ones_are_marked(tmp_path: Path) -> None:
-    for limit, marks in (("0.05", ["!", "!", "!"]), ("600", [" "])):
-        options = (*SHOWN, "--slow-request", limit)
-        with Server(SLOW, "single", *options, env={"PROFILES": str(tmp_path)}) as server:
-            for _ in range(3):
-                server.get("/slow")
-            wait_for(lambda: counted(server.log()) == 3, "the lines")
-            found = [line[3] for line in LINE.findall(server.log())]
-        assert found[: len(marks)] == marks
 
 
 def test_nothing_moves_the_cursor(mode: str) -> None:
@@ -255,20 +233,12 @@ def test_colours_and_width() -> None:
     assert "\x1b" not in plain
 
 
-def test_a_narrow_terminal() -> None:
-    with Screen(columns=5) as screen:
-        screen.get("/short")
-        wait_for(lambda: "/short" in screen.plain(), "the line")
-
-
 @pytest.mark.parametrize(
     ("env", "coloured"),
     [
         ({"NO_COLOR": "1"}, False),
         ({"TERM": "dumb"}, False),
         ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
-        ({"NO_COLOR": ""}, True),
     ],
 )
 def test_colours_as_the_environment_says(env: Mapping[str, str], coloured: bool) -> None:
@@ -276,15 +246,6 @@ def test_colours_as_the_environment_says(env: Mapping[str, str], coloured: bool)
         screen.get("/")
         wait_for(lambda: targets(screen.plain()), "the line")
         assert ("\x1b" in screen.text()) == coloured
-
-
-def test_colours_in_a_file_if_they_are_forced() -> None:
-    with Server(TALKER, "single", *SHOWN, env={"FORCE_COLOR": "1", "NO_COLOR": ""}) as server:
-        server.get("/" + "long/" * 50)
-        wait_for(lambda: "long" in server.log(), "the line")
-        assert "\x1b[32m200\x1b[0m" in server.log()
-        # It has no width.
-        assert "..." not in server.log()
 
 
 def test_the_server_goes_on_without_its_terminal() -> None:
@@ -354,11 +315,6 @@ def test_it_needs_a_main_process() -> None:
     assert "access_log = terminal" in done.stderr
 
 
-def test_it_is_not_for_a_library() -> None:
-    with pytest.raises(ConfigError, match="terminal needs a main process"):
-        poorhttp.Server(lambda environ, start: [b""], access_log="terminal")
-
-
 def test_a_reload_may_turn_it_on_and_change_it(tmp_path: Path) -> None:
     file = tmp_path / "poorhttp.ini"
     file.write_text("[http]\n")
@@ -384,21 +340,6 @@ def test_a_reload_may_turn_it_on_and_change_it(tmp_path: Path) -> None:
         assert server.wait() == 0
         assert "not-shown" not in server.log()
         server.ended()
-
-
-def test_logging_goes_before_it(tmp_path: Path) -> None:
-    """With `log_config` requests are records."""
-    file = tmp_path / "logging.ini"
-    file.write_text(
-        "[loggers]\nkeys=root\n[handlers]\nkeys=out\n[formatters]\nkeys=\n"
-        "[logger_root]\nlevel=INFO\nhandlers=out\n"
-        "[handler_out]\nclass=StreamHandler\nargs=(sys.stdout,)\n"
-    )
-    options = (*SHOWN, "--log-config", str(file), "--access-log-format", "%m %U")
-    with Server(TALKER, "single", *options) as server:
-        server.get("/record")
-        wait_for(lambda: "GET /record\n" in server.output(), "the record")
-        assert targets(server.log()) == []
 
 
 # What the server says
@@ -429,50 +370,3 @@ def test_messages_stand_behind_what_was_before(pipe: tuple[int, int]) -> None:
     assert MORE.match(more)
     assert re.fullmatch(r"\d\d:\d\d:\d\d reloaded in 14 ms: shop/views\.py", said)
     assert rest == r"         and \x1b[2J"
-
-
-def test_a_slow_request_names_its_profile(
-    pipe: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    terminal = Terminal([Settings(profile="on")], pipe[1])
-    terminal.profiles = Profiles()
-    terminal.profiles.url = "http://127.0.0.1:8080"
-    (Path(terminal.profiles.folder) / "11-7.html").touch()
-    for number in (6, 7):
-        os.write(terminal.lines, line("/slow", microseconds=200_000, number=number))
-    # What our own pages ask for is not told, unless it fails.
-    os.write(terminal.lines, line("/__poorhttp__/profile/11-7.html"))
-    os.write(terminal.lines, line("/__poorhttp__/profile/11-8.html", status=404))
-    terminal.serve()
-    terminal.profiles.close()
-    terminal.close()
-    assert os.read(pipe[0], 1 << 16).decode().splitlines() == [
-        "00:24:23 GET     200   200 ms!   1.2 kB  /slow",
-        "00:24:23 GET     200   200 ms!   1.2 kB  /slow",
-        "         profile: http://127.0.0.1:8080/__poorhttp__/profile/11-7.html",
-        "00:24:23 GET     404   0.9 ms    1.2 kB  /__poorhttp__/profile/11-8.html",
-    ]
-
-
-def test_torn_lines_are_shown_as_they_are(pipe: tuple[int, int]) -> None:
-    terminal = Terminal([Settings()], pipe[1])
-    os.write(terminal.lines, b"x" * 9 + b"\x1b\xff\n" + line("/a") + line("/b")[:20])
-    terminal.serve()
-    os.write(terminal.lines, line("/b")[20:])
-    terminal.serve()
-    terminal.close()
-    torn, *others = os.read(pipe[0], 1 << 16).decode().splitlines()
-    assert torn == "xxxxxxxxx\\x1b\ufffd"
-    assert [text.split()[-1] for text in others] == ["/a", "/b"]
-
-
-def test_the_median_of_very_many(pipe: tuple[int, int]) -> None:
-    terminal = Terminal([Settings()], pipe[1])
-    for number in range(10_001):
-        os.write(terminal.lines, line("/a", microseconds=1000 + number * 4))
-        if number % 1000 == 0:
-            terminal.serve()
-    terminal.close()
-    text = os.read(pipe[0], 1 << 16).decode()
-    assert text.splitlines()[1] == "         x 10000 more, median 21 ms, longest 41 ms"

@@ -120,11 +120,6 @@ def test_large() -> None:
     assert len(in_pipe("/large")) > 1_000_000
 
 
-def test_syntax_error() -> None:
-    text = plain(in_terminal("/syntax"))
-    assert re.search(r'File "/nowhere/shop.py", line 2\n +b = = 2\n +\^\nSyntaxError', text)
-
-
 def test_template() -> None:
     """The line of a template, where the traceback has only lines of generated code."""
     lines = "In the template basket.html:2\n       1 | one\n  >    2 | ${fruit.kind}\n"

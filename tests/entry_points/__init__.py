@@ -3,5 +3,4 @@
 test_paste.py             PasteDeploy: Pyramid's `pserve`, and the target `paste:FILE`
 test_django_project.py    `poorhttp serve --django`: the project, its static files, messages
 test_pytest_plugin.py     `poorhttp_server`; live servers of pytest-django, pytest-flask, Django
-test_library_clients.py   WebTest against a server; the command beside the library
 """

@@ -95,7 +95,7 @@ def test_a_project(project: Path) -> None:
     (project / "collected").rmdir()
     with Started(*SERVE, "project", cwd=project.parent) as server:
         assert server.said == f"{FOUND}, in project"
-        assert f"poorhttp: STATIC_ROOT {project}/collected does not exist: run" in server.log()
+        server.wait_log(f"poorhttp: STATIC_ROOT {project}/collected does not exist: run")
         assert server.get("/").body.decode() == f"False in {project}"
         assert style(server)[0] == 404
         collected = run(sys.executable, "manage.py", "collectstatic", "--noinput", cwd=project)
@@ -111,9 +111,7 @@ def test_static_files(project: Path) -> None:
     write(project, STAND_IN | {"site2/settings.py": f"{SETTINGS}{PLAIN}"})
     env = {"POORHTTP_DJANGO": "on", "COLLECTED": "other", "POORHTTP_MODE": "forking"}
     with Started(*SERVE[:-1], "--static", "/more=goods", cwd=project, env=env) as server:
-        assert f"poorhttp: serves {project}/other at /files/ (STATIC_ROOT, STATIC_URL)\n" in (
-            server.log()
-        )
+        server.wait_log(f"poorhttp: serves {project}/other at /files/ (STATIC_ROOT, STATIC_URL)\n")
         assert server.get("/files/file.txt", "Range: bytes=3-9").body == b"another"
         assert server.get("/more/__init__.py").status == 200
 
@@ -122,10 +120,7 @@ def test_static_files(project: Path) -> None:
     ("settings", "words", "answer"),
     [
         ("", ("--static", "/files=other"), 404),
-        ("", ("--mount", "/files=static:other"), 404),
         ("STATIC_URL = 'https://files.example/'", (), 404),
-        pytest.param("STATIC_ROOT = None", (), 404, marks=pytest.mark.full),
-        pytest.param("INSTALLED_APPS = []", (), 404, marks=pytest.mark.full),
         ("MIDDLEWARE = ['whitenoise.middleware.WhiteNoiseMiddleware']", (), 404),
         ("STATIC_ROOT = str(STATIC_ROOT)", ("--static-header", "/files=A: b"), 200),
     ],
@@ -166,11 +161,8 @@ if not os.path.exists("imported"):
     ("attack", "problem"),
     [
         ("write(marshal.dumps(5)); os._exit(0)", "gave no answer that can be read"),
-        ("write(b'\\0\\0\\0\\x0a' + b'[' * 10); os._exit(0)", "gave no answer that can be read"),
         ("write(b'\\0\\0\\0\\x04' + b'[55]' * 9); os._exit(0)", "gave another answer"),
-        ("write(b'\\0\\0\\x40\\0' + b'[' * 0x4000); os._exit(0)", "gave no answer"),
         ("write(b'x' * 0x10000); os._exit(0)", "gave no answer that can be read"),
-        ("os.fork() == 0 and time.sleep(90); os._exit(0)", "gave no answer that can be read"),
         ("os.fork() == 0 and time.sleep(90)", ""),
         ("time.sleep(600)", "did not answer within 1 s"),
         ("STATIC_ROOT = BASE_DIR / 'a\\x1b[2J'", "STATIC_URL or STATIC_ROOT has control"),
@@ -192,7 +184,7 @@ def test_debug(project: Path) -> None:
     """It is the project's, and told of; `poorhttp dev` serves files without collectstatic."""
     write(project, {"site2/settings.py": f"{SETTINGS}DEBUG = True\n"})
     with Started(*SERVE, cwd=project) as server:
-        assert "poorhttp: DEBUG is on in the settings: Django shows every client" in server.log()
+        server.wait_log("poorhttp: DEBUG is on in the settings: Django shows every client")
         assert style(server) == (200, b"p { color: blue }\n")
     with Started(*DEV, "--django", cwd=project) as server:
         assert style(server) == (200, b"p { color: green }\n")
@@ -240,7 +232,6 @@ def test_settings_that_fail(project: Path) -> None:
             r"there is \.\./project/manage.py: poorhttp serve --django \.\./proj",
         ),
         ("serve --django two", "the manage.py in .* is not that of a Django project"),
-        ("serve", "poorhttp serve --django a project of Django"),
         ("check -c services.ini", "services.ini:3: django: only for a server of one service; "),
     ],
 )

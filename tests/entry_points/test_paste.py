@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import sys
-import time
-import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,8 +14,7 @@ from poorhttp.api import serve_paste
 from poorhttp.errors import ApplicationError, ConfigError
 from tests.support.development import DEV, Started, save, write
 from tests.support.installed import examples, installed
-from tests.testkit.client import HANG
-from tests.testkit.server import READY, Program, Server, command, run, wait_for
+from tests.testkit.server import Server, command, run, wait_for
 
 APPLICATION = """
 import logging, os
@@ -130,25 +126,6 @@ def test_pserve(project: Path, env: dict[str, str], mode: str) -> None:
         server.wait_log("INFO of shop: asked for /\n")
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("listen = 127.0.0.1:0 [::1]:0", "type = single"),
-        pytest.param(
-            ("bind =", "  127.0.0.1:0", "  [::1]:0", "mode = single"), marks=pytest.mark.full
-        ),
-    ],
-)
-def test_two_addresses(project: Path, env: dict[str, str], lines: tuple[str, ...]) -> None:
-    """By the name that templates have, and by ours; one process serves all that it is given."""
-    file = ini(project, *lines, "supervisor = off", "server_header = mine")
-    with Started(*PSERVE, file, cwd=project, env=env) as server:
-        assert "http://127.0.0.1:" in server.urls
-        assert "http://[::1]:" in server.urls
-        assert server.get("/").get("Server") == "mine"
-        assert answer(server)[:2] == ["first", str(server.process.pid)]
-
-
 def test_the_guide(project: Path, env: dict[str, str]) -> None:
     server = examples("pyramid", "ini")[0].replace("localhost:6543", "127.0.0.1:0")
     write(project, {"test.ini": INI[: INI.index("[server")] + server})
@@ -162,7 +139,6 @@ def test_the_guide(project: Path, env: dict[str, str]) -> None:
         ("thread = 4", 'test.ini: unknown option "thread"; did you mean "threads"?'),
         ("threads = many", 'test.ini: threads: "many" is not'),
         ("port = http", 'test.ini: bind: "http" in "127.0.0.1:http" is not a port'),
-        ("host = ::1 2", 'test.ini: bind: "::1 2" in "[::1 2]:8080" is not an IPv6 address'),
         ("target = x:y", "test.ini: target: leave it out; the application of this file is served"),
         ("mode = gevent", "test.ini: mode: gevent has to patch the standard library before"),
     ],
@@ -172,34 +148,6 @@ def test_wrong_options(line: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         serve_paste(lambda *_: [], {"__file__": "/etc/test.ini"}, **{name: value})
     assert str(caught.value).startswith(said)
-
-
-def test_failed_start(project: Path, env: dict[str, str]) -> None:
-    """pserve makes 0 of the exit code of SystemExit, so the start ends with an exception."""
-    done = run(*PSERVE, ini(project, "autoreload = on"), cwd=project, env=env)
-    assert done.returncode == 1
-    assert "ConfigError: test.ini: autoreload: an application that is loaded already" in done.stderr
-
-
-def test_pserve_reloads(project: Path, env: dict[str, str]) -> None:
-    with Program(*PSERVE, "--reload", ini(project, "port = 0"), cwd=project, env=env) as pserve:
-        pserve.wait_line()
-        last = time.monotonic() - 2.5
-
-        def shows_the_saved() -> bool:
-            nonlocal last
-            # The file is watched from some time after the start on, about a second.
-            if time.monotonic() > last + 4:
-                save(project / "shop.py", APPLICATION.replace('f"{who}', 'f"saved-{who}'))
-                last = time.monotonic()
-            with (
-                suppress(OSError),
-                urllib.request.urlopen(READY.findall(pserve.log())[-1][1], timeout=HANG) as answer,
-            ):
-                return bool(answer.read().startswith(b"saved-first "))
-            return False
-
-        wait_for(shows_the_saved, "what was saved")
 
 
 # poorhttp serve paste:FILE
@@ -231,8 +179,6 @@ def test_sections(project: Path, env: dict[str, str]) -> None:
     ("target", "said"),
     [
         ("tset.ini", 'tset.ini; did you mean "test.ini"?'),
-        (".", "is a folder, not a file; say paste:"),
-        ("none/test.ini", "none/test.ini"),
         ("test.ini#mian", "paste:test.ini#mian cannot be loaded: LookupError: No section 'mian'"),
         ("wrong.ini", "wrong.ini cannot be read: MissingSectionHeaderError: File contains no"),
     ],
@@ -245,19 +191,6 @@ def test_wrong_targets(
     monkeypatch.setattr(sys, "path", sys.path[:])
     with pytest.raises(ApplicationError, match=re.escape(said)):
         targets.load(f"paste:{target}")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("broken", "poorhttp: paste:test.ini#broken cannot be loaded: AttributeError: mod"),
-        ("async", "poorhttp: paste:test.ini#async is an ASGI application"),
-    ],
-)
-def test_wrong_applications(project: Path, env: dict[str, str], name: str, said: str) -> None:
-    done = run(*command("check", f"paste:{ini(project)}#{name}"), cwd=project, env=env)
-    assert done.returncode == 4
-    assert done.stderr.startswith(said)
 
 
 def test_without_pastedeploy(project: Path, env: dict[str, str]) -> None:

@@ -10,7 +10,6 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from tests.support.failure import says
-from tests.support.forked_command import run_command
 
 
 def load(path: Path, text: str, **environ: str) -> list[Settings]:
@@ -81,29 +80,6 @@ def test_check(function: str, complaint: str, tmp_path: Path) -> None:
     said = says(4, "check", "-c", str(file))
     assert said.startswith(f"poorhttp: {file}:7: reload: {function}")
     assert complaint in said
-
-
-@pytest.mark.parametrize("option", ["after-fork", "before-refork"])
-@pytest.mark.parametrize(
-    ("function", "complaint"),
-    [
-        ("tests.apps.hooked:none", "has failed: AttributeError: module 'tests.apps.hooked' has no"),
-        ("tests.apps.hooked:worker_exit", "is called with no arguments: missing a required"),
-    ],
-)
-def test_check_of_functions_without_arguments(option: str, function: str, complaint: str) -> None:
-    words = ("check", "tests.apps.hooked", "--bind", "127.0.0.1:0", f"--{option}", function)
-    assert f"--{option}: {function} {complaint}" in says(4, *words)
-
-
-def test_check_of_what_is_right(tmp_path: Path) -> None:
-    file = tmp_path / "x.ini"
-    file.write_text(
-        "[http]\ntarget = tests.apps.hooked\nbind = 127.0.0.1:0\n"
-        "[hooks]\nworker_start = tests.apps.hooked:worker_start\nserver_ready = builtins:print\n"
-    )
-    done = run_command("check", "-c", str(file))
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", ["worker_timeout", "reload"])

@@ -126,7 +126,6 @@ def test_versions(tmp_path: Path) -> None:
     assert reloads == [(2, 1), (2, 0)]
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_a_worker_that_is_given_up(mode: str, tmp_path: Path) -> None:
     """A request cannot be interrupted: `worker_timeout`, and its end as `timeout`."""
     with hooked(
@@ -184,7 +183,6 @@ def test_upgrade(tmp_path: Path) -> None:
     assert {each["parent"] for each in ends} == {new}
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_preload(mode: str, tmp_path: Path) -> None:
     """With a preloader, the functions of `worker_start` run in each worker."""
     with hooked(tmp_path, mode, "--preload", "--max-lifetime", "86400") as server:
@@ -218,7 +216,6 @@ def test_refork(tmp_path: Path) -> None:
         assert (recycled["reason"], recycled["exit_code"]) == ("recycled", 0)
 
 
-@pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
 def test_standalone(mode: str, tmp_path: Path) -> None:
     """Without a main process all runs in the one that serves."""
     options = [*ALL[:6], "--supervisor=off", "--workers", "1"]
@@ -271,24 +268,6 @@ def test_log_rotation(tmp_path: Path) -> None:
         )
         server.kill_worker()
         wait_for(lambda: "RuntimeError: not this time" in log.read_text(), "the failure")
-
-
-def test_development_server(tmp_path: Path) -> None:
-    """The worker of a version that was replaced ends as `reloaded`."""
-    shutil.copy(ROOT / "tests/apps/hooked.py", tmp_path / "shop.py")
-    options = ("--hook-worker-exit", "shop:worker_exit", "--hook-worker-start", "shop:worker_start")
-    with Hooked(
-        *(tmp_path, "threading", *options),
-        app="shop:application",
-        verb="dev",
-        cwd=tmp_path,
-    ) as server:
-        (first,) = server.wait_events("worker_start")
-        with open(tmp_path / "shop.py", "a") as file:
-            file.write("\nCHANGED = 1\n")
-        server.wait_events("worker_start", 2)
-        (ended, *_) = server.wait_events("worker_exit")
-        assert (ended["pid"], ended["reason"]) == (first["pid"], "reloaded")
 
 
 def test_none(tmp_path: Path) -> None:

@@ -71,25 +71,6 @@ def test_a_function_that_hangs(tmp_path: Path) -> None:
         )
 
 
-def test_a_function_that_hangs_at_the_end(tmp_path: Path) -> None:
-    """Events that are not delivered at the end are in the log."""
-    options = (
-        *exits("hang", "hang", "hang", "worker_exit"),
-        "--graceful-timeout",
-        "2",
-        "--workers",
-        "1",
-    )
-    with Hooked(tmp_path, "threading", *options) as server:
-        server.process.send_signal(signal.SIGTERM)
-        assert server.wait() == 0
-        log = server.log()
-        assert f"the hook --hook-worker-exit: {HOOK}hang (number 1, " in log
-        assert f"the hook --hook-worker-exit: {HOOK}worker_exit (number 1, " in log
-        assert "is not called: the server ends" in log
-        server.ended()
-
-
 def test_the_process_of_hooks_is_killed(tmp_path: Path) -> None:
     """While it waits: the next event gets another one."""
     with hooked(tmp_path, "threading") as server:
@@ -117,10 +98,3 @@ def test_worker_start_that_fails(tmp_path: Path) -> None:
     assert done.returncode == 4
     text = f"poorhttp: --hook-worker-start: {HOOK}fail has failed: RuntimeError: not this time"
     assert text in done.stderr
-
-
-def test_functions_that_fail_standalone(tmp_path: Path) -> None:
-    options = ("--supervisor=off", "--hook-server-ready", f"{HOOK}fail", *exits("fail"))
-    with Hooked(tmp_path, "threading", *options, tracebacks=True) as server:
-        assert server.get("/").status == 200
-        server.stop()

@@ -23,20 +23,11 @@ def application(environ, start_response):
 
 @pytest.mark.parametrize("mode", IN_FULL)
 def test_spans(mode: str, tmp_path: Path) -> None:
-    spans(mode, tmp_path)
-
-
-@pytest.mark.full
-def test_spans_with_preload(tmp_path: Path) -> None:
-    spans("threading", tmp_path, "--preload")
-
-
-def spans(mode: str, tmp_path: Path, *preload: str) -> None:
     """Each request has one span, whatever ends its worker."""
     recipe("shop_traces", tmp_path)
     (tmp_path / "shop.py").write_text(APP)
     options = (
-        *("--workers", "2", "--max-requests", "5", "--drain-timeout", "0.1", *preload),
+        *("--workers", "2", "--max-requests", "5", "--drain-timeout", "0.1"),
         *("--hook-worker-start", "shop_traces:start"),
         *("--hook-worker-exit", "tests.apps.hooked:worker_exit"),
     )

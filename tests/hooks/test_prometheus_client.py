@@ -52,19 +52,9 @@ def value(text: str, name: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "mode", ["forking", "threading", pytest.param("gevent", marks=pytest.mark.full)]
+    "mode", ["forking", *(pytest.param(m, marks=pytest.mark.full) for m in ("threading", "gevent"))]
 )
 def test_values(mode: str, tmp_path: Path) -> None:
-    values(mode, tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("mode", ["forking", "threading"])
-def test_values_with_preload(mode: str, tmp_path: Path) -> None:
-    values(mode, tmp_path, "--preload")
-
-
-def values(mode: str, tmp_path: Path, *preload: str) -> None:
     """No count is lost, and no value of a process remains that has ended."""
     recipe("shop_metrics", tmp_path)
     (tmp_path / "shop.py").write_text(APP)
@@ -75,7 +65,6 @@ def values(mode: str, tmp_path: Path, *preload: str) -> None:
         tmp_path,
         mode,
         *OPTIONS,
-        *preload,
         app="shop:application",
         cwd=tmp_path,
         env=env,

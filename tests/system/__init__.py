@@ -13,12 +13,9 @@ test_plugins.py                   Plug-ins of others: the example of the guide; 
 test_privileges.py                `user` and `group`: the change of the process's user
 test_restricted_environments.py   Start, requests, reload, rotation and stop in each
 test_safe_open.py                 Files of root in folders writable by others
-test_standard_streams.py          Descriptors 0 to 2, if the server was started without them
 test_start_errors.py              Applications, options, ports and folders that cannot be used
 test_standard_streams.py          A server without descriptors 0 to 2, and one that is process 1
 test_start_messages.py            Messages at the start: ASGI, `manage.py`, other servers' options
 test_without_plugins.py           The core alone, without the folder of plug-ins
-test_plugins.py                   Plug-ins of others, from wheels in an environment of their own
-test_without_plugins.py           The server with the folder of plug-ins deleted
 test_wheels.py                    Wheels as `make wheels` puts them together
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import socket
 from pathlib import Path
 
 import pytest
@@ -56,29 +55,6 @@ def test_check_loads_as_the_user(nobody: Nobody, public: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_check_of_what_the_user_may_not_read(nobody: Nobody, public: Path) -> None:
-    (public / "app.py").chmod(0o600)
-    words = (str(public / "app.py"), "--bind", "127.0.0.1:0", "--user", user())
-    done = nobody.as_root(MAIN, "check", *words)
-    assert done.returncode == (4 if IS_ROOT else 0), done.stderr
-    if IS_ROOT:
-        assert "Permission denied" in done.stderr
-        assert "as user nobody" in done.stderr
-        assert done.stderr.count("poorhttp: ") == 1
-        assert done.stdout == ""
-
-
-def test_check_makes_the_key_of_the_user(nobody: Nobody, public: Path) -> None:
-    (public / "pages").mkdir()
-    (public / "pages" / "index.html").write_text("hello")
-    options = ("--bind", "127.0.0.1:0", "--user", user(), "--session-key", str(public / "key"))
-    done = nobody.as_root(MAIN, "check", f"pages:{public}/pages", *options)
-    assert done.returncode == 0, done.stderr
-    found = (public / "key").stat()
-    assert found.st_uid == (NOBODY.pw_uid if IS_ROOT else os.getuid())
-    assert found.st_mode & 0o777 == 0o600
-
-
 def test_compile_writes_as_the_user(nobody: Nobody, public: Path) -> None:
     (public / "pages").mkdir()
     (public / "pages" / "index.html").write_text("hello")
@@ -88,18 +64,6 @@ def test_compile_writes_as_the_user(nobody: Nobody, public: Path) -> None:
     assert "1 page compiled" in done.stdout
     owners = {path.stat().st_uid for path in (public / "modules").rglob("*")}
     assert owners == {NOBODY.pw_uid if IS_ROOT else os.getuid()}
-
-
-def test_relative_folder_of_several_services(tmp_path: Path) -> None:
-    (tmp_path / "project" / "pages").mkdir(parents=True)
-    (tmp_path / "project" / "pages" / "index.html").write_text("hello")
-    (tmp_path / "server.ini").write_text(
-        "[http]\nchdir = project\ntarget = pages:pages\n"
-        "[service:one]\nbind = 127.0.0.1:0\n[service:two]\nbind = 127.0.0.1:0\n"
-    )
-    for verb in ("check", "compile"):
-        done = run_command(verb, "-c", "server.ini", cwd=tmp_path)
-        assert (done.returncode, done.stderr) == (0, ""), verb
 
 
 def files_of(folder: Path) -> list[object]:
@@ -127,15 +91,6 @@ def test_check_beside_the_running_server(
             assert note + f"{server.process.pid}\n" in done.stdout
         assert files_of(public) == before
         assert server.get("/").body == b"hello"
-
-
-def test_check_beside_another_program(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(APPLICATION)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        bind = f"127.0.0.1:{other.getsockname()[1]}"
-        done = run_command("check", "app.py", "--bind", bind, cwd=tmp_path)
-    assert done.returncode == 5
-    assert f"cannot listen on {bind}: Address already in use; another program" in done.stderr
 
 
 def test_check_looks_for_what_traces_need(public: Path) -> None:

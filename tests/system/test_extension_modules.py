@@ -56,7 +56,6 @@ def test_a_missing_module_is_named_with_the_command_that_builds_it(
     files = ("static:.", "--supervisor", "off")
     for words, option, module in (
         (("serve", *files, "--compress", "on"), "--compress", "compression._codings"),
-        (("check", *files, "--compress", "on"), "--compress", "compression._codings"),
         (
             ("serve", *files, "--bind", "https://127.0.0.1:0", "--tls-certificate", str(site)),
             "--bind: https://127.0.0.1:0",

@@ -46,7 +46,7 @@ def test_what_init_writes_is_checked_and_served(project: Path) -> None:
         (project / "poorhttp.ini").write_text("[http]\ntarget = shop:nothing\n")
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("not reloaded; the previous version keeps serving: ")
-        assert "shop has no nothing" in server.log() or '"nothing"' in server.log()
+        server.wait_log('shop has no "nothing"')
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
 
@@ -204,13 +204,6 @@ def test_ctl_finds_the_server_by_it(project: Path) -> None:
         done = run_command("ctl", "status", cwd=project)
         assert done.stderr == f"poorhttp: unix:{project}/admin, by poorhttp.ini of this folder\n"
         assert f"process {server.process.pid}," in done.stdout
-        # Not that of another server, if this one does not answer.
-        ini.write_text(f"{text}admin = unix:other\n")
-        done = run_command("ctl", "stop", cwd=project)
-        assert (done.returncode, f"no server answers at unix:{project}/other" in done.stderr) == (
-            5,
-            True,
-        )
         # A mistake in it keeps nobody from controlling the server.
         ini.write_text("[http]\nthreads = x\n")
         done = run_command("ctl", "--admin", f"unix:{project}/admin", "stop", cwd=project)

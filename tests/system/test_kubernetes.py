@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import os
 from typing import Any
 
 import pytest
 
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
-from tests.support.container import instructions, only
+from tests.support.container import only
 from tests.testkit.server import ROOT
 
 FOLDER = ROOT / "conf" / "kubernetes"
@@ -39,16 +37,6 @@ def pod() -> Any:
 def container(pod: Any) -> Any:
     (container,) = pod["spec"]["containers"]
     return container
-
-
-def test_all_files_are_taken() -> None:
-    taken = read("kustomization.yaml")
-    (generated,) = taken["configMapGenerator"]
-    files = [*taken["resources"], *generated["files"]]
-    # The adapter has a file of its own.
-    others = {"kustomization.yaml", "prometheus-adapter.yaml"}
-    assert sorted(files) == sorted(set(os.listdir(FOLDER)) - others)
-    assert [image["name"] for image in taken["images"]] == ["poorhttp"]
 
 
 def test_all_speak_of_the_same_pods(pod: Any) -> None:
@@ -121,61 +109,3 @@ def test_nothing_is_allowed(pod: Any, container: Any) -> None:
     # Its variables for a Service of this name would begin as ours do.
     assert read("service.yaml")["metadata"]["name"] == "poorhttp"
     assert pod["spec"]["enableServiceLinks"] is False
-
-
-def test_files(pod: Any, container: Any, settings: Settings) -> None:
-    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
-    assert mounts.keys() == volumes.keys()
-    (generated,) = read("kustomization.yaml")["configMapGenerator"]
-    assert volumes["configuration"]["configMap"]["name"] == generated["name"]
-    (name,) = generated["files"]
-    assert f"{mounts['configuration']['mountPath']}/{name}" in only("CMD")
-    token = mounts["admin"]["mountPath"]
-    assert settings.value("admin_token_file") == f"{token}/token"
-    assert volumes["admin"]["secret"]["defaultMode"] == 0o440
-    assert "TMPDIR=/tmp" in only("ENV").split()
-    assert mounts["temporary"]["mountPath"] == "/tmp"
-    room = octets(volumes["temporary"]["emptyDir"]["sizeLimit"])
-    assert room >= 64 * settings.max_body
-    assert settings.access_log == settings.error_log == "-"
-
-
-def octets(quantity: str) -> int:
-    """A size as Kubernetes writes it."""
-    return int(quantity[:-2]) << {"Ki": 10, "Mi": 20, "Gi": 30}[quantity[-2:]]
-
-
-def test_there_is_always_somebody() -> None:
-    assert read("deployment.yaml")["spec"]["strategy"] == {
-        "type": "RollingUpdate",
-        "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
-    }
-    scaler = read("autoscaler.yaml")["spec"]
-    most = read("disruption.yaml")["spec"]["maxUnavailable"]
-    assert most < scaler["minReplicas"] < scaler["maxReplicas"]
-
-
-def test_the_metric_is_found() -> None:
-    (metric,) = read("autoscaler.yaml")["spec"]["metrics"]
-    name = metric["pods"]["metric"]["name"]
-    target = metric["pods"]["target"]
-    assert target["type"] == "AverageValue"
-    assert math.isclose(int(target["averageValue"].removesuffix("m")) / 1000, 0.6)
-    (rule,) = read("prometheus-adapter.yaml")["rules"]
-    assert rule["seriesQuery"].startswith(f"{name}{{")
-    assert rule["name"] == {"matches": f"^{name}$", "as": name}
-    for label, resource in rule["resources"]["overrides"].items():
-        assert f'{label}!=""' in rule["seriesQuery"]
-        assert resource == {"resource": label}
-    for part in ("<<.GroupBy>>", "<<.Series>>", "<<.LabelMatchers>>"):
-        assert part in rule["metricsQuery"]
-
-
-@pytest.mark.parametrize("folder", ["kubernetes", "container"])
-def test_the_target_is_in_the_image(folder: str) -> None:
-    (settings,) = loader.load({}, {}, str(ROOT / "conf" / folder / "poorhttp.ini"))
-    assert (
-        "COPY",
-        f"apps/lightheavy {settings.target.removeprefix('dispatch:')}",
-    ) in instructions()

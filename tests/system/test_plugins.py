@@ -10,17 +10,15 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from poorhttp.config.registry import registry
 from tests.support.each_value import each_value
 from tests.support.forked_command import run_command
 from tests.support.installed import examples
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.support.plug_in import install, known
+from tests.support.plug_in import install
 from tests.testkit.client import Connection
 from tests.testkit.server import ROOT, Program, Server, run, wait_for
 
@@ -239,45 +237,6 @@ def test_nothing_is_found_below_the_current_folder(near: Path, tmp_path: Path) -
     assert "noted 1.2" in started("plugins", path=near, cwd=tmp_path, forked=False).stdout
 
 
-def test_control_characters_of_names_are_escaped(site: Path, tmp_path: Path) -> None:
-    install(site, "noted", {"targets": "a\x1b[31m = noting:x"}, {"noting": ""})
-    (site / "noted-1.2.dist-info/METADATA").write_text(
-        "Metadata-Version: 2.1\nName: noted\x1b[2J\n more\nVersion: 1.2\x1b[3m\n"
-    )
-    for named in ("", "noted\x1b[2J\nmore"):
-        done = started("plugins", *filter(None, [named]), path=site, cwd=tmp_path)
-        assert "\x1b" not in done.stdout + done.stderr
-    listed = started("plugins", path=site, cwd=tmp_path).stdout
-    assert "noted\\x1b[2J\\nmore 1.2\\x1b[3m, from " in listed
-    assert "targets                       a\\x1b[31m\n" in listed
-
-
-def test_extras_are_no_part_of_an_entry_point(site: Path, tmp_path: Path) -> None:
-    install(site, "noted", {"metrics": "noted = noting : M [extra]"}, {"noting": "M = 5"})
-    listed = started("plugins", "noted", path=site, cwd=tmp_path).stdout
-    assert "noted of noted (poorhttp.metrics) is no object of" in listed
-
-
-def test_entry_points_that_are_no_utf_8(site: Path, tmp_path: Path) -> None:
-    install(site, "noted", {}, {})
-    (site / "noted-1.2.dist-info/entry_points.txt").write_bytes(b"[poorhttp.targets]\nx = \xff:y\n")
-    done = started("check", APPLICATION, "--plugins", "noted", path=site, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "plug-in noted 1.2: its entry points cannot be read: Unicode" in done.stderr
-
-
-def test_what_follows_two_dashes_names_no_plug_in(tmp_path: Path) -> None:
-    done = started("check", "--", "--plugins", "none", cwd=tmp_path)
-    assert 'takes one target, but there are "--plugins" and "none"' in done.stderr
-
-
-@pytest.mark.parametrize("spelling", ["Noted_Down.It", "noted-down-it", "noted__down.-it"])
-def test_spellings_of_a_name(spelling: str, site: Path, tmp_path: Path) -> None:
-    install(site, "Noted__down.it", {"targets": "noted = noting:x"}, {"noting": "x = len"})
-    done = started("plugins", spelling, path=site, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize("use", [("serve", "x:y", "--plugins", "noted"), ("plugins", "noted")])
 def test_a_plug_in_for_another_contract_is_refused_in_words(
     use: tuple[str, ...], site: Path, tmp_path: Path
@@ -297,7 +256,6 @@ def test_a_plug_in_for_another_contract_is_refused_in_words(
     ("text", "why"),
     [
         ("1 / 0", "cannot be loaded: ZeroDivisionError: division by zero"),
-        ("import not_there", "cannot be loaded: ModuleNotFoundError: No module named 'not_there'"),
         ("raise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
         ("", "cannot be loaded: AttributeError: module 'broken' has no attribute 'HOOKS'"),
     ],
@@ -372,52 +330,6 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
         assert why in log
 
 
-def test_what_is_no_object_of_its_group_is_named(site: Path, tmp_path: Path) -> None:
-    groups = (
-        *("commands", "components", "log_sinks", "metrics", "modes", "options", "transports"),
-        "worker_hooks",
-    )
-    points = {group: f"wrong = wrongly:{group}" for group in groups}
-    text = "".join(f"{group} = 5\n" for group in groups if group != "options")
-    install(site, "wrong", points, {"wrongly": f"{text}class options:\n    GROUP = 'X'\n"})
-    listed = started("plugins", "wrong", path=site, cwd=tmp_path)
-    assert (listed.returncode, listed.stderr) == (0, "")
-    for group in groups:
-        named = f"  plug-in wrong of wrong (poorhttp.{group}) is no " in listed.stdout
-        assert named == (group != "options"), group
-    help_text = started("--help", path=site, cwd=tmp_path, POORHTTP_PLUGINS="wrong")
-    assert (help_text.returncode, help_text.stderr) == (0, "")
-    done = started("wrong", "x:y", path=site, cwd=tmp_path, POORHTTP_PLUGINS="wrong")
-    assert (done.returncode, done.stderr) == (
-        3,
-        "poorhttp: plug-in wrong of wrong (poorhttp.commands) is no object of "
-        "poorhttp.config.command.Command, but 5\n",
-    )
-
-
-def test_a_command_that_raises_is_named(site: Path, tmp_path: Path) -> None:
-    text = (
-        "from poorhttp.config.command import Command\nFAIL = Command(lambda line: 1 / 0, 'It.')\n"
-    )
-    install(site, "failing", {"commands": "fail = failing:FAIL"}, {"failing": text})
-    done = started("fail", "x:y", path=site, cwd=tmp_path, POORHTTP_PLUGINS="failing")
-    assert done.returncode == 1
-    named = "poorhttp: plug-in fail of failing (poorhttp.commands): ZeroDivisionError: "
-    assert done.stderr.startswith(named)
-
-
-def test_entry_points_that_cannot_be_read(site: Path, tmp_path: Path) -> None:
-    install(site, "garbled", {"targets": "no entry point"}, {})
-    listed = started("plugins", path=site, cwd=tmp_path)
-    if IS_ROOT:
-        assert "\ngarbled 1.2, from " in listed.stdout
-        assert "  not loaded: root uses only plug-ins that are named\n" in listed.stdout
-    done = started("check", APPLICATION, "--plugins", "garbled", path=site, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "plug-in garbled 1.2: its entry points cannot be read: " in done.stderr
-    assert started("check", APPLICATION, path=site, cwd=tmp_path).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("points", "taken"),
     [
@@ -487,37 +399,6 @@ def test_the_current_folder_by_another_spelling(near: Path, tmp_path: Path) -> N
         assert not ran.exists()
 
 
-def test_folders_by_links_are_looked_into(near: Path, tmp_path: Path) -> None:
-    install(near, "noted", ALL, {"noting": ""})
-    (tmp_path / "link").symlink_to("site")
-    for path in (tmp_path / "link", tmp_path / "site" / ".." / "site"):
-        assert "noted 1.2" in started("plugins", path=path, cwd=Path("/"), forked=False).stdout
-
-
-def test_zip_archives_and_links_of_eggs(near: Path, tmp_path: Path) -> None:
-    points = {"targets": "noted = noting:load"}
-    install(near, "noted", points, {"noting": "def load(rest): ..."})
-    archive = tmp_path / "noted.zip"
-    with ZipFile(archive, "w") as packed:
-        for file in sorted(near.rglob("*")):
-            packed.write(file, file.relative_to(near))
-    listed = started("plugins", "noted", path=archive, cwd=tmp_path, forked=False)
-    assert f"noted 1.2, from {archive}" in listed.stdout
-    assert "cannot be loaded" not in listed.stdout
-    # Python follows no such link, but `easy-install.pth` beside it in site-packages.
-    linked = tmp_path / "linked"
-    linked.mkdir()
-    (linked / "noted.egg-link").write_text(f"{site}\n.\n")
-    assert "noted 1.2" not in started("plugins", path=linked, cwd=tmp_path, forked=False).stdout
-
-
-def test_a_name_that_is_there_twice(site: Path, tmp_path: Path) -> None:
-    install(site, "noted", {"targets": "a = noting:x\nb = noting:y\na = noting:z"}, {"noting": ""})
-    done = started("check", "a:", "--plugins", "noted", path=site, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "noted adds a (poorhttp.targets) twice: noting:x and noting:z" in done.stderr
-
-
 def test_two_plug_ins_that_add_the_same(nobody: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is guessed."""
     text = (
@@ -542,68 +423,13 @@ def test_two_plug_ins_that_add_the_same(nobody: Nobody, monkeypatch: pytest.Monk
         assert (chosen.returncode, chosen.stderr) == (0, "")
 
 
-def test_of_other_distributions_no_metadata_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There may be thousands; those without entry points of ours are not parsed."""
-    from importlib.metadata import Distribution
-
-    read: list[str] = []
-    before: Any = Distribution.metadata
-
-    def metadata(distribution: Distribution) -> object:
-        read.append(str(distribution.locate_file("")))
-        return before.fget(distribution)
-
-    for number in range(20):
-        (tmp_path / f"other{number}-1.dist-info").mkdir()
-    install(tmp_path, "noted", {"targets": "noted = noting:x"}, {"noting": ""})
-    monkeypatch.setattr(Distribution, "metadata", property(metadata))
-    with known(tmp_path, monkeypatch):
-        assert "noted" in [plugin.name for plugin in registry.installed()]
-    assert 0 < read.count(str(tmp_path)) < 20
-
-
-def test_control_characters_of_declarations_are_escaped(site: Path, tmp_path: Path) -> None:
-    """In `--help`, completions, man pages and the reference."""
-    text = (
-        "from poorhttp.config.command import Command\n"
-        "from poorhttp.config.options.option import Option\n"
-        "E = '\\x1b]0;title\\x07\\x9b31m\\u202e'\n"
-        "def words():\n"
-        "    return {'options': [('-o, --out' + E, E)], 'subcommands': {'s' + E: (E, [E])}}\n"
-        "A = Command(lambda line: 0, 'One' + E, finding=E, common=['bad'])\n"
-        "B = Command(lambda line: 0, 'Two' + E, own_words=True, words=words)\n"
-        "class Options:\n    GROUP = 'Group' + E\n"
-        "    bad = Option(str, E, 'Three' + E, metavar='M' + E, reason='R' + E, ini_name='i' + E,\n"
-        "                 aliases=['al' + E], fixed={'f' + E: ''}, common=True)\n"
-    )
-    points = {"commands": "aa\x1b[1m = bad:A\nbb = bad:B", "options": "bad = bad:Options"}
-    install(site, "bad", points, {"bad": text})
-    for words in (
-        *(("--help",), ("serve", "--help"), ("serve", "--help-all"), ("man", "1"), ("man", "5")),
-        *(("completion", shell) for shell in ("bash", "zsh", "fish")),
-    ):
-        done = started(*words, path=site, cwd=tmp_path, POORHTTP_PLUGINS="bad")
-        assert done.returncode == 0, done.stderr
-        assert {*done.stdout} & {*"\x1b\x07\x9b\u202e"} == set(), words
-        assert "bad" in done.stdout or "bb" in done.stdout, words
-    env = {"PYTHONPATH": f"{ROOT}:{site}", "POORHTTP_PLUGINS": "bad"}
-    page = run(
-        sys.executable, "-m", "poorhttp.plugins.setup.options_page", cwd=tmp_path, env=env
-    ).stdout
-    assert "Three\\x1b]0;title" in page
-    assert {*page} & {*"\x1b\x07\x9b\u202e"} == set()
-
-
 @pytest.mark.parametrize(
     ("group", "place", "why"),
     [
         ("targets", "string:digits", "is not a function: '0123456789'"),
-        ("modes", "string", "is no mode, which has a function run: <module 'string'"),
         ("modes", "odd:RUNS", "is no mode, which has a function run: "),
         ("components", "os:getpid", "is no class derived from poorhttp.supervisor.component"),
-        ("components", "os:PathLike", "is no class derived from poorhttp.supervisor.component"),
+        ("worker_hooks", "odd:Odd", "is no object of poorhttp.worker.plugin_hooks.WorkerHooks"),
         ("options", "os:getpid", "is no class with options, but <built-in function getpid>"),
         ("metrics", "odd:ODD", "cannot be used: ZeroDivisionError: division by zero"),
         ("modes", "odd:ODD", "cannot be used: ZeroDivisionError: division by zero"),
@@ -626,23 +452,6 @@ def test_objects_that_are_something_else(
     else:
         assert (listed.returncode, listed.stderr) == (0, "")
         assert f"plug-in other of other (poorhttp.{group}) {why}" in listed.stdout
-
-
-def test_a_fault_of_our_own_options_is_seen(tmp_path: Path) -> None:
-    """It is no plug-in that was left out."""
-    program = (
-        "import sys, types\n"
-        "def __getattr__(name): raise TypeError('a fault of ours')\n"
-        "module = types.ModuleType('poorhttp.plugins.monitor.options')\n"
-        "module.__getattr__ = __getattr__\n"
-        "sys.modules[module.__name__] = module\n"
-        "from poorhttp.cli import main\n"
-        "sys.exit(main(['check', 'x:y', '--admin', '8081']))\n"
-    )
-    done = run(sys.executable, "-c", program, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
-    assert done.returncode != 0
-    assert "TypeError: a fault of ours" in done.stderr
-    assert "no plug-in monitor" not in done.stderr
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root has to name plug-ins")

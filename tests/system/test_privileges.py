@@ -90,13 +90,6 @@ def test_mistakes(options: dict[str, str], complaint: str) -> None:
         Privileges(Settings(**options))
 
 
-def test_nothing_to_become() -> None:
-    before = (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ))
-    Privileges(Settings()).drop()
-    Privileges(Settings(user=str(os.getuid()), group=str(os.getgid()))).drop()
-    assert (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ)) == before
-
-
 @pytest.mark.parametrize("user", ["nobody", str(NOBODY.pw_uid)])
 def test_user(nobody: Nobody, user: str) -> None:
     found = become(nobody, user=user)
@@ -266,18 +259,6 @@ def test_application_that_the_user_cannot_read(nobody: Nobody, public: Path) -> 
         assert done.returncode == 3
 
 
-def test_users_that_do_not_exist(nobody: Nobody) -> None:
-    done = nobody.as_root(
-        "from poorhttp.cli import main; import sys; sys.exit(main())",
-        *("serve", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:0", "--user", "nobodi"),
-    )
-    assert done.returncode == 3
-    assert done.stderr == 'poorhttp: --user: there is no user "nobodi"; did you mean "nobody"?\n'
-
-
-# Who is not root
-
-
 def test_only_root_becomes_another(nobody: Nobody) -> None:
     done = nobody.run("check", "--user", "daemon", "poorhttp.worker.wsgi:serve")
     assert done.returncode == 3, done.stderr
@@ -285,11 +266,7 @@ def test_only_root_becomes_another(nobody: Nobody) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_who_it_is_already_may_be_named(nobody: Nobody, public: Path) -> None:
-    (public / "app.py").write_text("def application(environ, start_response): ...\n")
-    user = "nobody" if IS_ROOT else str(os.getuid())
-    done = nobody.run("check", "--user", user, "app.py", "--bind", "127.0.0.1:0", cwd=public)
-    assert done.returncode == 0, done.stderr
+# Who is not root
 
 
 def test_port_of_root(nobody: Nobody) -> None:
@@ -306,34 +283,7 @@ def test_port_of_root(nobody: Nobody) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_socket_in_a_closed_folder(nobody: Nobody, folder: Path) -> None:
-    """A folder of somebody else, or of nobody who writes."""
-    folder.chmod(0o500)
-    done = nobody.run("check", "poorhttp.worker.wsgi:serve", "--bind", f"unix:{folder}/socket")
-    assert done.returncode == 5, done.stderr
-    assert f"cannot listen on unix:{folder}/socket: Permission denied; {folder}" in done.stderr
-    folder.chmod(0o700)
-
-
 # What cannot be read
-
-
-def test_unreadable_application(nobody: Nobody, public: Path) -> None:
-    user = pwd.getpwuid(os.getuid()).pw_name if not IS_ROOT else "nobody"
-    (public / "app.py").write_text("def application(environ, start_response): ...\n")
-    (public / "app.py").chmod(0o000)
-    done = nobody.run("check", "app.py", "--bind", "127.0.0.1:0", cwd=public)
-    assert done.returncode == 4, done.stderr
-    assert f"{public}/app.py" in done.stderr
-    assert f"Permission denied: '{public}/app.py', as user {user}" in done.stderr
-
-    (public / "closed").mkdir()
-    (public / "closed" / "app.py").touch()
-    (public / "closed").chmod(0o000)
-    done = nobody.run("check", "closed/app.py", "--bind", "127.0.0.1:0", cwd=public)
-    assert done.returncode == 4, done.stderr
-    assert f"{public}/closed is closed to user {user}" in done.stderr
-    (public / "closed").chmod(0o700)
 
 
 @pytest.mark.parametrize("option", ["chdir", "pythonpath"])

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.binary_upgrade import end, upgrade
 from tests.support.each_value import each_value
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, environment, run, wait_for
@@ -99,14 +98,6 @@ def test_a_server_without_standard_error_serves(
     finally:
         process.kill()
         process.wait(HANG)
-
-
-def test_they_stay_open_after_an_upgrade(app: str, tmp_path: Path) -> None:
-    pidfile = tmp_path / "pid"
-    with Server(app, "single", "--pidfile", str(pidfile), launcher=closed("01")) as server:
-        pid = upgrade(server, pidfile)
-        assert server.get("/").body.decode().split("\n")[:2] == [os.devnull] * 2
-        end(server, pid)
 
 
 @pytest.mark.parametrize("call", ["poorhttp.serve(app, '127.0.0.1:0', 'single')", "Server"])
@@ -238,14 +229,3 @@ def test_ctrl_c_reaches_the_child_of_process_1_once(tmp_path: Path) -> None:
     os.close(terminal)
     assert b"exit handlers have run" in shown
     assert b"in flight" not in shown
-
-
-def test_a_program_that_is_process_1_is_not_forked() -> None:
-    """Its threads would end, and what follows `poorhttp.serve` would run twice."""
-    code = (
-        "import os, threading, poorhttp\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), 15)).start()\n"
-        "poorhttp.serve(lambda environ, start: [], '127.0.0.1:0', supervisor=False)\n"
-        "print('served by', os.getpid())\n"
-    )
-    assert run(*as_process_1(), sys.executable, "-c", code).stdout == "served by 1\n"

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.failure import fails, says
+from tests.support.failure import says
 from tests.testkit.process import files_of_workers
 from tests.testkit.server import MODES, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
-ANSWERS = "tests/apps/answers.py"
 
 
 @pytest.fixture
@@ -66,48 +65,7 @@ def test_application_cannot_be_loaded(broken: Path, target: str, named: str) -> 
     assert named in says(4, "serve", target, "--bind", "127.0.0.1:0", cwd=broken)
 
 
-def test_traceback_for_those_who_ask(broken: Path) -> None:
-    options = ("--bind", "127.0.0.1:0", "--log-level", "debug")
-    code, text = fails("serve", "raises.py", *options, cwd=broken)
-    assert code == 4
-    assert "Traceback" in text
-    assert "LookupError: told so" in text
-
-
-def test_no_application() -> None:
-    assert "TARGET" in says(2, "serve").upper()
-
-
 # Options and addresses
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("--thraeds", "4"), "--threads"),
-        (("--threads", "many"), "many"),
-        (("--mode", "treading"), "threading"),
-        (("--bind", "8080"), "127.0.0.1:8080"),
-        (("--access-log", "-", "--access-log-format", "%y"), "%y"),
-    ],
-)
-def test_bad_option(arguments: tuple[str, ...], named: str) -> None:
-    assert named in says(2, "serve", ECHO, "--bind", "127.0.0.1:0", *arguments)
-
-
-def test_bad_file(tmp_path: Path) -> None:
-    assert "nowhere.ini" in says(3, "serve", "-c", "nowhere.ini", ECHO)
-    path = tmp_path / "poorhttp.ini"
-    path.write_text("[http]\nmode = single\nthraeds = 4\n")
-    text = says(3, "serve", "-c", str(path), ECHO)
-    assert f"{path}:3" in text
-    assert "threads" in text
-
-
-def test_occupied_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        assert address in says(5, "serve", ECHO, "--bind", address)
 
 
 @pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
@@ -162,10 +120,3 @@ def test_body_lies_in_the_folder_of_temporary_files(tmp_path: Path) -> None:
         )
         client.send(b"x")
         assert client.response().status == 200
-
-
-def test_check_finds_the_same(broken: Path) -> None:
-    assert "told so" in says(4, "check", "raises.py", cwd=broken)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        assert address in says(5, "check", "--bind", address, ECHO)

@@ -14,16 +14,13 @@ from tests.support.each_value import each_value
 from tests.support.failure import says
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
-from tests.testkit.server import Server, command, environment, wait_for
+from tests.testkit.server import command, environment
 
 ASGI = {
     "function": "async def app(scope, receive, send): ...\n",
-    "another name": "async def app(one, two, three): ...\n",
     "plain function": "def app(scope, receive, send): ...\n",
     "instance": "class App:\n    async def __call__(self, a, b, c): ...\napp = App()\n",
-    "middleware": "class App:\n    def __call__(self, scope, receive, send): ...\napp = App()\n",
     "class": "class app:\n    def __init__(self, scope, receive, send): ...\n",
-    "method": "class App:\n    async def run(self, scope, receive, send): ...\napp = App().run\n",
     "partial": "from functools import partial\n"
     "async def run(n, a, b, c): ...\napp = partial(run, 1)\n",
     "Django": "import django.conf\ndjango.conf.settings.configure()\n"
@@ -34,7 +31,6 @@ WSGI = {
     "function": "def app(environ, start_response): ...\n",
     "variable": "def app(*arguments): ...\n",
     "class": "class app:\n    def __init__(self, environ, start_response): ...\n",
-    "instance": "class App:\n    def __call__(self, environ, start_response): ...\napp = App()\n",
     "wrapped": "from functools import wraps\nasync def asgi(scope, receive, send): ...\n"
     "@wraps(asgi)\ndef app(environ, start_response): ...\n",
     "partial": "from functools import partial\ndef run(n, e, s): ...\napp = partial(run, 1)\n",
@@ -116,19 +112,6 @@ def test_failure_of_the_application_is_in_the_error_log(
     assert text.count('File "') == 2
 
 
-def test_failure_of_the_server_is_in_the_error_log(tmp_path: Path) -> None:
-    """It has no frames of the application."""
-    (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
-    log = tmp_path / "error.log"
-    with Server(str(tmp_path / "app.py")) as server:
-        bind = f"127.0.0.1:{server.port}"
-        message = says(5, "serve", "app.py", "--bind", bind, "--error-log", str(log), cwd=tmp_path)
-    text = log.read_text()
-    assert f"error: the server does not start: cannot listen on {bind}: Address al" in text
-    assert message.removeprefix("poorhttp: ").strip() in text
-    assert text.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("options", "is_told"),
     [((), True), (("--access-log", "-"), False), (("--access-log", "file"), False)],
@@ -155,12 +138,6 @@ def test_who_sees_no_requests_is_told_how(
     assert process.wait(HANG) == 0
     os.close(ours)
     assert (b"poorhttp logs no requests here; --access-log - shows them" in shown) is is_told
-
-
-def test_nobody_else_is_told_about_the_access_log(tmp_path: Path) -> None:
-    with Server("tests/apps/echo.py") as server:
-        wait_for(lambda: "listening" in server.log(), "the ready line")
-        assert "--access-log" not in server.log()
 
 
 # What was meant
@@ -191,12 +168,6 @@ def test_manage_py(tmp_path: Path, settings: str, module: str) -> None:
     assert message.endswith(
         f"; the application of this Django project is {meant} --chdir {tmp_path}\n"
     )
-
-
-def test_manage_py_of_something_else(tmp_path: Path) -> None:
-    (tmp_path / "manage.py").write_text("")
-    message = says(4, "serve", "manage.py", "--bind", "127.0.0.1:0", cwd=tmp_path)
-    assert message.endswith("say which callable it is, as manage.py:NAME\n")
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import email
-import hashlib
 import importlib.metadata
-import json
 import os
 import subprocess
 import sys
@@ -20,20 +18,11 @@ from tests.testkit.server import ROOT, environment
 
 sys.path.insert(0, str(ROOT / "core"))
 
-import crates
-import notices
 import wheels
 
 pytestmark = pytest.mark.xdist_group("wheels")
 
 INFO = f"poorhttpd-{__version__}.dist-info"
-#: Files of a crate for several systems.
-OF_SYSTEMS = {
-    "aws-lc/generated-src/mac-x86_64/sha.S": "code",
-    "src/x86_64_apple_darwin.rs": "code",
-    "src/x86_64_pc_windows_msvc.rs": "code",
-    "src/x86_64_unknown_linux_gnu.rs": "code",
-}
 DATA = f"poorhttpd-{__version__}.data/data"
 
 
@@ -105,65 +94,22 @@ def test_the_licences_of_what_is_linked_are_inside(wheel: Path) -> None:
         assert f"\n{crate} " not in text
 
 
-def test_a_crate_without_a_licence_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = str(ROOT / "core/http/src/Cargo.toml")
-    crate = {
-        "name": "anything",
-        "version": "1.0.0",
-        "license": None,
-        "repository": None,
-        "manifest_path": manifest,
-    }
-    monkeypatch.setattr(notices, "linked_crates", lambda target: [crate])
-    with pytest.raises(ValueError, match=r"anything 1\.0\.0 has neither a licence file"):
-        notices.notices()
-
-
-@pytest.mark.parametrize(
-    ("crate", "kept"),
-    [
-        ("windows-sys-0.61.2", {"Cargo.toml", "lib/lib.rs"}),
-        ("aws-lc-sys-0.47.0", {"Cargo.toml", "lib/lib.rs", "src/x86_64_unknown_linux_gnu.rs"}),
-        ("libc-0.2.191", {"Cargo.toml", "lib/lib.rs", *OF_SYSTEMS}),
-    ],
-)
-def test_the_source_has_what_linux_needs_of_crates(
-    tmp_path: Path, crate: str, kept: set[str]
-) -> None:
-    """What is left out is missing in the checksums too, which cargo compares."""
-    folder = tmp_path / crate
-    manifest = '[package]\nname = "any"\n\n[lib]\nname = "any"\npath = "lib/lib.rs"\n'
-    for name, text in {"Cargo.toml": manifest, "lib/lib.rs": "code", **OF_SYSTEMS}.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    record = folder / ".cargo-checksum.json"
-    record.write_text('{"files": {}, "package": "sum"}')
-    crates.reduce(folder, {"aws-lc-sys-0.47.0", "libc-0.2.191"})
-    checksums = json.loads(record.read_text())
-    assert checksums["package"] == "sum"
-    assert set(checksums["files"]) == kept
-    present = {path for path in folder.rglob("*") if path.is_file()} - {record}
-    assert {path.relative_to(folder).as_posix() for path in present} == kept
-    for name, digest in checksums["files"].items():
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-    assert (folder / "lib/lib.rs").read_text() == ("" if "windows" in crate else "code")
-
-
 def test_pip_installs_it_and_it_runs(wheel: Path, tmp_path: Path) -> None:
-    """Its record names what is there, too."""
+    """Its record names what is there, too, and `init` finds its templates."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, "--target", str(tmp_path), str(wheel)], check=True, timeout=HANG)
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "poorhttp", "--version"],
-        env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG,
-    )
-    assert __version__ in done.stdout
+    (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
+    for words, said in ((("--version",), __version__), (("init", "--systemd"), ".service\n")):
+        done = subprocess.run(
+            [sys.executable, "-S", "-m", "poorhttp", *words],
+            env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=HANG,
+        )
+        assert said in done.stdout
     (installed,) = importlib.metadata.distributions(name="poorhttpd", path=[str(tmp_path)])
     assert installed.files is not None
     for file in installed.files:
