@@ -37,7 +37,6 @@ def spooled(server: Server, folder: Path) -> int:
     return total
 
 
-@pytest.mark.each_mode
 def test_full_disk(mode: str, tmp_path: Path) -> None:
     """The answer arrives whole: its application waits for the client."""
     with limited(resource.RLIMIT_FSIZE, 600_000):
@@ -79,7 +78,6 @@ def test_spooled(mode: str, tmp_path: Path) -> None:
         wait_for(lambda: spooled(server, tmp_path) == 0, "the end of the file")
 
 
-@pytest.mark.parametrize("mode", ["threading", "gevent"])
 def test_budget_of_a_worker(mode: str, tmp_path: Path) -> None:
     options = ("--temp-dir", str(tmp_path), "--spool-total", "4M", "--threads", "4")
     with Server(LONG, mode, *options) as server:
