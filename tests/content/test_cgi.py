@@ -16,10 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.errors import ApplicationError
-from poorhttp.targets import load
 from tests.conftest import Serve
-from tests.testkit.client import BadResponse, Closed, Response, chunked, receive_until
+from tests.testkit.client import BadResponse, Closed, Response, chunked
 from tests.testkit.process import children, descriptors, lives
 from tests.testkit.server import ROOT, Server, wait_for
 
@@ -271,23 +269,10 @@ def test_what_is_not_run(server: Server, target: str, status: int, line: str) ->
         assert server.get(target).status == status
 
 
-@pytest.mark.parametrize(
-    ("target", "complaint"),
-    [
-        ("cgi:", "names no folder"),
-        ("cgi:/no/such", "there is no folder /no/such"),
-        ("cgi:apps/nothing", "there is no folder apps/nothing"),
-    ],
-)
-def test_no_folder(target: str, complaint: str) -> None:
-    with pytest.raises(ApplicationError, match=complaint):
-        load(target)
-
-
 # Bodies
 
 
-@pytest.mark.parametrize("length", [0, 1, 65_536, 65_537, 1_100_000, 10_000_000])
+@pytest.mark.parametrize("length", [0, 65_537, 1_100_000])
 def test_bodies(server: Server, length: int) -> None:
     body = os.urandom(length)
     assert say(server, "A: b\n\n", body).body == body
@@ -309,16 +294,6 @@ def test_head(server: Server) -> None:
     wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
 
 
-def test_pieces(server: Server, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    with server.connect() as connection:
-        connection.send_request("GET", shell(f"printf 'A: b\\n\\none'; cat {go}; printf two"))
-        assert b"chunked" in receive_until(connection, b"one")
-        go.write_text("")
-        receive_until(connection, b"two")
-
-
 # Heads
 
 
@@ -326,13 +301,9 @@ def test_pieces(server: Server, tmp_path: Path) -> None:
     ("output", "status", "reason", "headers"),
     [
         ("Content-Type: a/b\n\n", 200, "OK", {"content-type": "a/b"}),
-        ("Content-Type: a/b\r\n\r\n", 200, "OK", {"content-type": "a/b"}),
         ("Status: 404 Gone Fishing\nX-A: 1:2 \n\n", 404, "Gone Fishing", {"x-a": "1:2"}),
         ("status:201\nLocation: /new\n\n", 201, "Created", {"location": "/new"}),
         ("Status: 404 \n\n", 404, "Not Found", {}),
-        ("Status: 511\n\n", 511, "Network Authentication Required", {}),
-        ("Status: 299\n\n", 299, "", {}),
-        ("Location: http://a.test/b#c\n\n", 302, "Found", {"location": "http://a.test/b#c"}),
         ("Location: //a.test/b\n\n", 302, "Found", {"location": "//a.test/b"}),
         ("Location: /hello.cgi\nX-A: b\n\n", 302, "Found", {"location": "/hello.cgi"}),
         ("Connection: close\nX-A: \xe4\n\n", 200, "OK", {"x-a": "\xe4"}),
@@ -357,26 +328,14 @@ def test_statuses_without_a_body(server: Server, status: int) -> None:
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        *(
-            (begin, "it wrote no complete response head: it ended with status 0")
-            for begin in ("", "Content-Type: text/plain\n")
-        ),
-        ("\nbody", "its head has no field"),
+        ("", "it wrote no complete response head: it ended with status 0"),
         ("Hello, world!\n\n", 'a line of its head is not a header field: "Hello, world!"'),
-        ("HTTP/1.1 200 OK\r\n\r\n", "it begins with a status line.*"),
-        ("Status: 200\nStatus: 404\n\n", "its head has two Status fields"),
-        ("Location: /a\nLocation: /b\n\n", "its head has two Location fields"),
         ("Status: 100 Continue\n\n", "status .*: interim responses.*"),
-        ("Status: fine\n\n", "status .*: expected three digits.*"),
         ("Status: 200 O\rK\n\n", "status .*: a control character.*"),
         ("X: a\rSet-Cookie: b\n\n", "header X: a control character.*"),
-        ("X: a\0b\n\n", "header X: a control character.*"),
-        ("X : a\n\n", r'header name "X ": .*'),
         ("X: a\n folded: b\n\n", r'header name " folded": .*'),
-        (": a\n\n", "a header with an empty name"),
         ("Transfer-Encoding: chunked\n\n", "header Transfer-Encoding: hop-by-hop.*"),
         ("Content-Length: 1\nContent-Length: 2\n\n", "two different Content-Lengths.*"),
-        ("Content-Length: -1\n\n", "Content-Length .*"),
         (f"X: {'a' * 70_000}", "its head is longer than 65536 bytes"),
         ("X: a\n" * 300 + "\n", "its head does not end"),
     ],
@@ -417,10 +376,8 @@ def test_local_redirect(server: Server) -> None:
         ("/env.cgi/a%00b", "a NUL in the path"),
         ("/env.cgi/a%0d%0aX:y", "a line end in the path"),
         ("/env.cgi/a%zz", "a percent sign without two hexadecimal digits in the path"),
-        ("/env.cgi/a%4", "a percent sign without two hexadecimal digits in the path"),
         ("/env.cgi/a\\b", "a backslash in the path"),
         ("/env.cgi/a b", "a character that a request target must not hold"),
-        ("/env.cgi/a\tb", "a character that a request target must not hold"),
     ],
 )
 def test_a_local_redirect_that_no_client_could_ask_for(
@@ -466,15 +423,6 @@ def test_standard_error(server: Server) -> None:
         server.get(shell(command))
 
 
-def test_a_flood_on_standard_error(server: Server) -> None:
-    before = len(server.log())
-    command = "yes complaint | head -c 5000000 >&2; printf 'A: b\\n\\ndone'"
-    said = r"error: .*: sh.pl: \d+ more lines on standard error, which are left out"
-    with logged(server, said):
-        assert server.get(shell(command)).body == b"done"
-    assert len(server.log()) - before < 1_000_000
-
-
 # Time, and ends
 
 
@@ -496,26 +444,6 @@ def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: 
             server.get(shell("printf 'A: b\\n\\n'; while echo x; do sleep 0.02; done"))
         assert server.get(shell("echo x >&2; sleep 1000")).status == 504
         wait_for(lambda: not programs(server), "that both are reaped")
-
-
-def test_too_late_for_the_rest(hasty: Server) -> None:
-    with pytest.raises(BadResponse):
-        hasty.get(shell("printf 'A: b\\n\\nhalf'; sleep 1000"))
-    wait_for(lambda: not programs(hasty), "that it is reaped")
-
-
-def test_killed_half_way(server: Server) -> None:
-    said = "error: .*: sh.pl: it was killed by signal 11 before .* complete"
-    # At once nobody has seen any of it, later somebody has; on a busy machine it may be later.
-    with logged(server, said), suppress(BadResponse):
-        assert server.get(shell("printf 'A: b\\n\\nhalf'; kill -SEGV $$")).status == 502
-    with pytest.raises(BadResponse):
-        server.get(shell("printf 'A: b\\n\\nhalf'; sleep 0.1; kill -SEGV $$"))
-
-
-def test_an_exit_status_is_told(server: Server) -> None:
-    with logged(server, "info: .*: sh.pl: it ended with status 3"):
-        assert server.get(shell("printf 'A: b\\n\\nx'; exit 3")).body == b"x"
 
 
 @pytest.mark.each_mode
@@ -558,16 +486,6 @@ def test_who_has_left_before_its_turn_gets_no_program(
         assert connection.response().body == b"x"
         assert server.wait() == 0
         server.ended()
-
-
-def test_who_closes_its_output_may_go_on(server: Server, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    command = f"printf 'A: b\\n\\nx'; exec >&-; cat {go} > {tmp_path}/end"
-    assert server.get(shell(command)).body == b"x"
-    go.write_text("told")
-    wait_for(lambda: not programs(server), "its end")
-    assert (tmp_path / "end").read_text() == "told"
 
 
 # Many

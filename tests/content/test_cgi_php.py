@@ -41,11 +41,6 @@ setcookie("a", "b c");
 echo json_encode([$_SERVER["SCRIPT_NAME"], $_SERVER["PATH_INFO"], $_SERVER["PHP_SELF"],
     $_GET, $_POST, $_COOKIE, array_map(fn($file) => [$file["name"], $file["size"]], $_FILES)]);
 """,
-    # The file that PHP runs is another one than the program.
-    "index.cgi": """#!/bin/sh
-export SCRIPT_FILENAME="$DOCUMENT_ROOT/input.php"
-exec php-cgi
-""",
 }
 
 pytestmark = pytest.mark.skipif(bool(lacking("php-cgi")), reason=lacking("php-cgi"))
@@ -151,11 +146,6 @@ def test_input(server: Server) -> None:
         "POST", name, "Content-Type: multipart/form-data; boundary=b", body=body
     )
     assert json.loads(response.body) == [name, "", name, [], [], [], {"f": ["e", 3]}]
-
-
-def test_a_program_names_the_script(server: Server) -> None:
-    response = server.get("/php/?x=1")
-    assert json.loads(response.body)[3:5] == [{"x": "1"}, []]
 
 
 @pytest.mark.parametrize(

@@ -198,11 +198,6 @@ def test_vary_names_accept_encoding_once(server: Server, given: list[str], sent:
         assert response.get_all("Vary") == sent
 
 
-def test_ranges_are_not_offered(server: Server) -> None:
-    assert ask(server, BROWSER, field="Accept-Ranges:bytes").get("Accept-Ranges") is None
-    assert ask(server, field="Accept-Ranges:bytes").get("Accept-Ranges") == "bytes"
-
-
 @pytest.mark.parametrize("shape", ["list", "parts", "generator", "one", "write"])
 @pytest.mark.parametrize("accepted", ["gzip", "identity"])
 def test_head_has_the_fields_of_get(server: Server, shape: str, accepted: str) -> None:
@@ -256,15 +251,6 @@ def test_each_event_is_decoded_before_the_next_is_made(
         assert decoded(connection.response(), coding) == events
 
 
-@pytest.mark.parametrize("coding", DECODED)
-def test_pieces_made_quickly_are_compressed_together(server: Server, coding: str) -> None:
-    response = ask(server, f"Accept-Encoding: {coding}", shape="rows")
-    rows = decoded(response, coding)
-    assert rows.count(b"\n") == 3_000
-    # Each compressed by itself they are more than twice as long.
-    assert len(response.body) < 40_000
-
-
 def partly_decoded(client: socket.socket, coding: str) -> bytes:
     """What has come of a chunked body until now, decoded; it stays to be read."""
     _, _, rest = client.recv(65_536, socket.MSG_PEEK).partition(b"\r\n\r\n")
@@ -309,29 +295,6 @@ def test_a_wrong_length(server: Server, declared: int, shape: str) -> None:
             # The connection ends before the answer does.
             assert not connection.rest().endswith(b"\r\n0\r\n\r\n")
     server.wait_log("than its Content-Length")
-
-
-def test_what_was_made_before_a_failure_arrives(server: Server) -> None:
-    with server.connect() as connection:
-        connection.send_request("GET", "/?shape=fail", "Accept-Encoding: gzip")
-        head, _, rest = connection.rest().partition(b"\r\n\r\n")
-    size, _, rest = rest.partition(b"\r\n")
-    assert b"Content-Encoding: gzip" in head
-    assert zlib.decompressobj(31).decompress(rest[: int(size, 16)]) == text(10_000)
-    assert not rest.endswith(b"\r\n0\r\n\r\n")
-
-
-def test_many_answers_on_a_connection(server: Server) -> None:
-    with server.connect() as connection:
-        for _ in range(5):
-            for coding in (*DECODED, "identity"):
-                for shape in ("list", "generator"):
-                    connection.send_request("GET", f"/?shape={shape}", f"Accept-Encoding: {coding}")
-                    response = connection.response()
-                    if coding != "identity":
-                        assert decoded(response, coding) == text(10_000)
-                    else:
-                        assert is_plain(response, text(10_000), "Accept-Encoding")
 
 
 def test_only_the_codings_of_the_option_in_its_order(serve: Serve) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import poorhttp
-from poorhttp.errors import ApplicationError, ConfigError
 from tests.apps import mounted
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
@@ -218,29 +217,6 @@ def test_a_folder_that_is_closed_to_the_workers(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_check_tells_who_answers(tmp_path: Path, files: Path) -> None:
-    file = tmp_path / "x.ini"
-    file.write_text(
-        f"[http]\ntarget = {APP}:one\nbind = 127.0.0.1:0\nmode = single\nmount = /a={APP}:two\n"
-        f"static = /f={files}\nstatic_header =\n  /f=Cache-Control: no-cache\n"
-        f"[host:h.example]\ntarget = static:{files}\nstatic_listing = on\n"
-    )
-    done = run_command("check", "-c", file.as_posix())
-    assert done.returncode == 0, done.stderr
-    what, _, details = done.stdout.partition("\n")
-    assert what.endswith(f"would serve {APP}:one on http://127.0.0.1:0 (single, 1 worker)")
-    assert " ".join(details.split()) == (
-        f"Routes: / {APP}:one, from {file}:2: target "
-        f"/a/ {APP}:two, from {file}:5: mount "
-        f"/f/ the files of {files}, from {file}:6: static "
-        f"h.example/ the files of {files}, from {file}:10: target "
-        f"Not the default: bind = 127.0.0.1:0 from {file}:3: bind "
-        f"mode = single from {file}:4: mode "
-        f"static_header = /f=Cache-Control: no-cache from {file}:8: static_header "
-        f"For h.example: static_listing = on from {file}:11: static_listing"
-    )
-
-
 # From a program
 
 
@@ -264,17 +240,6 @@ def test_server_with_mounts_and_files(files: Path) -> None:
                 get(f"{server.url}/none")
             assert caught.value.code == 404
             caught.value.close()
-
-
-def test_server_of_a_target() -> None:
-    with poorhttp.Server(f"{APP}:three") as server:
-        assert b'"three"' in get(server.url)
-    with pytest.raises(ApplicationError, match=r"^there is no module none"):
-        poorhttp.Server("none:x")
-    with pytest.raises(ConfigError, match=r"^there is nothing to serve; name an application"):
-        poorhttp.Server()
-    with pytest.raises(ConfigError, match=r'^static: "none" is not a folder'):
-        poorhttp.Server(static="/x=none")
 
 
 SCRIPT = """

@@ -149,14 +149,6 @@ def test_a_page_for_what_is_not_there_and_a_listing(server: Server, folder: Path
     assert content(response).count(b"<a ") >= 100
 
 
-def test_a_change_is_seen(server: Server, folder: Path) -> None:
-    for number in range(3):
-        write(folder / "changing.txt", text(5_000) + str(number).encode())
-        os.utime(folder / "changing.txt", (OLD[0] + number, OLD[1] + number))
-        for _ in range(2):
-            assert content(server.get("/changing.txt", GZIP)).endswith(b"%d" % number)
-
-
 def test_a_file_that_an_application_names(folder: Path) -> None:
     with Server(
         "tests/apps/compressed.py", "threading", "--compress=on", "--x-sendfile", str(folder)
@@ -169,16 +161,6 @@ def test_a_file_that_an_application_names(folder: Path) -> None:
             response = server.get(f"{target}&field={quote('X-Compress:off')}", GZIP)
             assert response.body == FILES[name][0]
             assert response.get("X-Compress") is None
-
-
-def test_pages_that_reload_themselves(folder: Path) -> None:
-    options = ("--autoreload=full", "--live", "--compress=on")
-    with Server(f"static:{folder}", "threading", *options) as server:
-        response = server.get("/page.html", GZIP, "Sec-Fetch-Dest: document")
-        page = content(response)
-        assert response.get("Content-Encoding") == "gzip"
-        assert page.startswith(text(60_000))
-        assert b"<script" in page
 
 
 def test_static_files_alone(folder: Path) -> None:

@@ -10,7 +10,7 @@ from poorhttp.config import host_names, loader
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
 from tests.testkit.client import Connection
-from tests.testkit.server import ROOT, Server
+from tests.testkit.server import Server
 
 APP = "tests.apps.mounted"
 
@@ -109,24 +109,6 @@ def test_the_command_line_and_the_environment_have_the_last_word_but_for_that() 
     assert (own.target, own.mount) == ("", (("/a", "x:z"),))
 
 
-def test_hosts_are_for_every_service_that_has_hosts() -> None:
-    services = load(
-        "[http]\nstatic_index = a\n[service:one]\nbind = fd:3\nstatic_index = b\n"
-        "[host:h]\ntarget = x:y\n[service:two]\nbind = fd:4\n"
-        "[service:time]\ntarget = tcp:clock:tell\nbind = fd:5\n"
-    )
-    assert [list(settings.hosts) for settings in services] == [["h"], ["h"], []]
-    assert [settings.hosts["h"].static_index for settings in services[:2]] == ["b", "a"]
-    assert [settings.hosts["h"].service for settings in services[:2]] == ["one", "two"]
-
-
-def test_a_host_may_be_all_there_is() -> None:
-    (settings,) = load("[host:h]\ntarget = x:y\n")
-    assert settings.serves
-    assert not settings.target
-    assert not Settings().serves
-
-
 @pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].hosted])
 def test_options_that_a_host_may_not_have(name: str) -> None:
     where = r"\[http\]" if OPTIONS[name].shared else r"\[http\] or \[service:NAME\]"
@@ -159,17 +141,6 @@ def test_options_that_a_host_may_not_have(name: str) -> None:
 def test_mistakes(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         load(text + "\n")
-
-
-def test_examples_of_the_documentation() -> None:
-    pages = (ROOT / "docs" / "guides" / f"{name}.md" for name in ("static-files", "hosts"))
-    texts = [page.read_text() for page in pages]
-    examples = [block.partition("```")[0] for text in texts for block in text.split("```ini\n")[1:]]
-    for example in examples:
-        (settings,) = load(example if "[http]" in example else f"[http]\n{example}")
-        assert settings.changed()
-    assert len(examples) > 5
-    assert list(settings.hosts)[1:3] == ["example.org", "www.example.org"]
 
 
 # Over sockets

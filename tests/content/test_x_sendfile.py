@@ -172,14 +172,6 @@ def test_what_the_application_made_of_conditions_is_evaluated_anew(
         assert (answer.body, answer.get("X-Own")) == (body, "kept")
 
 
-def test_head_gets_no_range(server: Server, shelf: Path) -> None:
-    named = ("Content-Range: bytes 2-4/10", f"X-Sendfile: {shelf}/one/a.txt")
-    asked = ("Range: bytes=2-4",)
-    answer = ask(server, *named, method="HEAD", status="206 Partial Content", fields=asked)
-    assert (answer.status, answer.get("Content-Length")) == (200, "10")
-    assert answer.get("Content-Range") is None
-
-
 def test_conditions_are_compared_with_own_validators(server: Server, shelf: Path) -> None:
     """As the client has got these."""
     own = ('ETag: "own"', f"X-Sendfile: {shelf}/one/a.txt")
@@ -222,12 +214,6 @@ def test_the_bytes_as_given_come_first(server: Server, shelf: Path) -> None:
     assert named(server, f"X-Sendfile: {shelf}/one/%2e%2e/outside/secret.txt")[0] == 404
 
 
-def test_an_answer_that_is_no_plain_success_is_sent_whole(server: Server, shelf: Path) -> None:
-    named = f"X-Sendfile: {shelf}/one/a.txt"
-    answer = ask(server, named, status="404 Gone Away", fields=("Range: bytes=0-0",))
-    assert (answer.status, answer.reason, answer.body) == (404, "Gone Away", b"0123456789")
-
-
 @pytest.mark.parametrize(
     "named",
     [
@@ -246,22 +232,6 @@ def test_only_files_of_the_folders(server: Server, shelf: Path, named: str) -> N
     answer = ask(server, f"X-{named.format(shelf)}", "Set-Cookie: a=1")
     assert (answer.status, answer.body) == (404, b"404 Not Found\n")
     wait_for(lambda: f"X-{named.partition(':')[0]} names" in server.log(before), "a line")
-
-
-def test_hidden_files_may_be_named(server: Server, shelf: Path) -> None:
-    """But an application that fails delivers nothing."""
-    answer = ask(server, f"X-Sendfile: {shelf}/one/.hidden")
-    assert answer.body == b"handed out all the same"
-    answer = ask(server, f"X-Sendfile: {shelf}/one/.hidden", kind="fails")
-    assert (answer.status, answer.body) == (500, b"500 Internal Server Error\n")
-
-
-def test_the_connection_goes_on(server: Server, shelf: Path) -> None:
-    target = "/?" + urlencode({"header": f"X-Sendfile: {shelf}/one/large.bin"})
-    with server.connect() as connection:
-        for _ in range(3):
-            assert connection.request("GET", target).body == LARGE
-            assert connection.request("GET", "/?body=own").body == b"own"
 
 
 def test_clients_cannot_ask_for_it(server: Server, shelf: Path) -> None:

@@ -21,6 +21,7 @@ from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
+from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection, receive
 from tests.testkit.process import children
 from tests.testkit.server import Server, join, wait_for

@@ -579,11 +579,6 @@ def test_redirect_and_hsts(tls: tuple[str, str]) -> None:
         assert refusal.count(f"Strict-Transport-Security: {hsts}") == 1
 
 
-def test_a_standalone_server(tls: tuple[str, str]) -> None:
-    with secure("threading", *tls, "--supervisor", "off") as server:
-        assert told(server)["scheme"] == "https"
-
-
 def test_development(tmp_path: Path) -> None:
     """The certificate is the same at each start, so that browsers remember it."""
     app = tmp_path / "app.py"
