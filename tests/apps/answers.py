@@ -25,12 +25,6 @@ def several(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
     return [b"one ", b"", b"two ", b"three"]
 
 
-def pair(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """A tuple."""
-    start_response("200 OK", [TEXT])
-    return (b"one ", b"two")
-
-
 def empty(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """No pieces."""
     start_response("200 OK", [TEXT])
@@ -90,12 +84,6 @@ def not_modified(environ: WSGIEnvironment, start_response: StartResponse) -> Ite
     return []
 
 
-def closing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Headers as they should not be: `Connection: close` is the server's to send."""
-    start_response("200 OK", [TEXT, ("Connection", "close")])
-    return [b"last"]
-
-
 def dated(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Its own Date and Server, which stand."""
     start_response("200 OK", [TEXT, ("Date", "Thu, 01 Jan 1970 00:00:00 GMT"), ("Server", "mine")])
@@ -123,8 +111,8 @@ def odd_status(environ: WSGIEnvironment, start_response: StartResponse) -> Itera
 ANSWERS: dict[str, Application] = {
     f"/{answer.__name__}": answer
     for answer in (
-        one, several, pair, empty, generated, nothing_generated, generated_length, large,
-        large_generated, many_pieces, no_content, not_modified, closing, dated, cookies, latin,
+        one, several, empty, generated, nothing_generated, generated_length, large,
+        large_generated, many_pieces, no_content, not_modified, dated, cookies, latin,
         odd_status,
     )
 }  # fmt: skip

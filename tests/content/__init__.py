@@ -6,7 +6,6 @@ test_cgi_php.py           PHP by the real `php-cgi`: Adminer, and a script that 
 test_compiled_pages.py    `poorhttp compile`: compiled template pages, and which are trusted
 test_compression.py       Which responses are compressed, in what coding, and what clients decode
 test_example_apps.py      The example applications, called as WSGI servers call them
-test_example_site.py      The site made by apps/site: sizes as in the Uniserve study
 test_mercurial.py         Mercurial over HTTP: the real hgweb and `hg`: archives, long heads
 test_mounts.py            Mounts and published folders in all modes, with `preload`, and reloads
 test_read_errors.py       Files that cannot be read while they are sent: what the log says

@@ -458,7 +458,6 @@ def test_a_client_that_leaves(server: Server, tmp_path: Path) -> None:
         wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
 
 
-@pytest.mark.each_mode
 def test_who_has_left_before_its_turn_gets_no_program(
     folder: Path, mode: str, tmp_path: Path
 ) -> None:

@@ -106,3 +106,18 @@ def test_the_bare_page_needs_nothing_of_ours() -> None:
     code = "import sys, bare; print('poorhttp' in sys.modules)"
     done = run(sys.executable, "-S", "-c", code, cwd=APPS / "lightheavy")
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_sizes_of_the_site(tmp_path: Path) -> None:
+    """As in the Uniserve study: 8.6 kB, 1.9 kB and so on."""
+    run(sys.executable, APPS / "site" / "make_site.py", tmp_path, "--klone")
+    assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == {
+        **{f"index{number}.html": 8_600 for number in range(1, 6)},
+        "logo.gif": 1_900,
+        "2.jpg": 44_000,
+        "3.png": 66_100,
+        "4.gif": 79_600,
+        "5.png": 145_000,
+        "page.html": 1_536,
+        "large.bin": 10 * 2**20,
+    }

@@ -88,8 +88,8 @@ def test_files(server: Server, name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["small.json", "large.js"])
-def test_conditional_requests(server: Server, name: str) -> None:
+def test_conditional_requests(server: Server) -> None:
+    name = "large.js"
     plain, coded = server.get(f"/{name}"), server.get(f"/{name}", GZIP)
     strong = plain.get("ETag")
     assert strong is not None
@@ -106,13 +106,6 @@ def test_conditional_requests(server: Server, name: str) -> None:
     assert server.get(f"/{name}", GZIP, 'If-None-Match: "other"').status == 200
     date = plain.get("Last-Modified")
     assert server.get(f"/{name}", GZIP, f"If-Modified-Since: {date}").status == 304
-
-
-def test_what_is_compressed_for_nobody_does_not_vary(server: Server) -> None:
-    for name in ("huge.css", "tiny.txt", "picture.png"):
-        for field, status in (("If-None-Match: *", 304), ("Range: bytes=0-9", 206)):
-            response = server.get(f"/{name}", GZIP, field)
-            assert (response.status, response.get("Vary")) == (status, None), name
 
 
 def test_ranges_are_those_of_the_plain_file(server: Server) -> None:

@@ -97,14 +97,14 @@ def test_a_file_that_shrinks_ends_the_connection(server: Server, public: Path) -
     shrinking = public / "shrinking.bin"
     before = server.log().count("became shorter while it was sent")
     # Each ends it at another moment.
-    times = 40
+    times = 15
     for number in range(times):
         shrinking.touch()
         os.truncate(shrinking, 50 << 20)
         with server.connect() as connection:
             connection.send_request("GET", "/static/shrinking.bin")
             assert not connection.at_end()
-            time.sleep(number / 40_000)
+            time.sleep(number / 15_000)
             os.truncate(shrinking, 0)
             with pytest.raises((BadResponse, Closed)):
                 connection.response()
@@ -122,7 +122,7 @@ def test_changes_count_for_the_next_request(server: Server, public: Path) -> Non
             answer = connection.request("GET", "/static/changing.txt")
             return answer.body if answer.status == 200 else b""
 
-        for number in range(20):
+        for number in range(3):
             text = b"%08d" % number
             changing.write_bytes(text)
             os.utime(changing, (old, old))

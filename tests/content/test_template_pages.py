@@ -12,10 +12,10 @@ import pytest
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.conftest import Serve
-from tests.support.template_pages import set_page, write
+from tests.support.template_pages import FAILING, set_page, write
 from tests.support.wsgi_call import ask
 from tests.testkit.client import Response
-from tests.testkit.server import Server
+from tests.testkit.server import Server, wait_for
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
@@ -314,3 +314,18 @@ def test_the_example(serve: Serve) -> None:
     assert "You have seen 1 page here" in page
     assert server.get("/table?rows=7").body.count(b"<tr>") == 7
     assert server.get("/table?rows=seven").status == 400
+
+
+def test_a_page_that_fails(serve: Serve, tmp_path: Path) -> None:
+    """The log names its line, the response says nothing of it."""
+    write(tmp_path, {name: text for name, (text, _) in FAILING.items()})
+    write(tmp_path, {"_bad.html": "bad\n${1 / 0}\n"})
+    server = serve(f"pages:{tmp_path}", tracebacks=True)
+    for name, (_, line) in FAILING.items():
+        before = server.log_size()
+        answer = server.get(f"/{name}")
+        assert answer.status == 500
+        for detail in (b"html", b"Traceback", b"Python", b"/0"):
+            assert detail not in answer.body
+        wait_for(lambda: f"error: {line}" in server.log(before), line)  # noqa: B023
+    server.wait_log(f'File "{tmp_path}/_bad.html", line 2, in render_body\n        ${{1 / 0}}\n')
