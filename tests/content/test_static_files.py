@@ -229,6 +229,8 @@ def test_what_an_application_writes_is_seen_behind_its_answer(
     assert (answers[0], answers[2]) == (b"before", b"behind")
 
 
+# The periods of the core are some seconds; its own tests have the cache (core/files).
+@pytest.mark.full
 def test_an_idle_worker_closes_files(public: Path) -> None:
     """Otherwise one that was removed would need its room on the disk until the next request."""
     file = public / "large.bin"

@@ -280,8 +280,8 @@ def test_who_leaves_while_the_application_works(
             time.sleep(2 * WORTH_ASKING)
             gate.touch()
             running.wait_logged(number, where)
-        found = admin.figures()
-        assert (found["departed"], found["responses"]["4xx"]) == (3, 3)
+        wait_for(lambda: admin.figures()["departed"] == 3, "the count of those who left")
+        wait_for(lambda: admin.figures()["responses"]["4xx"] == 3, "the count of responses")
         with held(running, tmp_path / "other"):
             time.sleep(2 * WORTH_ASKING)
         assert running.get("/after").status == 200

@@ -19,7 +19,7 @@ ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 
 #: A deadline that passes during a test, in seconds.
-SOON = "0.2"
+SOON = "0.5"
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
 BODY_OF_9 = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
 

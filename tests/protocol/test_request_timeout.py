@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import linecache
 import os
 import re
@@ -50,8 +51,10 @@ def test_who_hangs_is_interrupted(mode: str) -> None:
             assert connection.request("GET", "/", "X-Name: me").body == b"me"
         for path in paths:
             server.wait_log(f"GET {path}: the application was interrupted, its client got 504")
+        stacks = ", which runs it (most recent call last):\n"
+        server.wait_log(stacks, len(paths))
+        assert server.log().count(stacks) == len(paths)
         assert hung_in(server) == [path[1:] for path in paths]
-        assert server.log().count(", which runs it (most recent call last):\n") == len(paths)
         assert "cannot be interrupted" not in server.log()
 
 
@@ -116,8 +119,8 @@ def test_an_answer_in_the_place_of_the_application_is_logged_and_counted_once(
         line = f"GET /read 504 {size}\n"
         # The application has not returned yet, and perhaps never will.
         wait_for(lambda: log.read_text() == line, "the line of the 504")
-        figures = admin.figures()
-        assert (figures["responses"]["5xx"], figures["timed_out"]) == (1, 1)
+        wait_for(lambda: admin.figures()["timed_out"] == 1, "the count of what has timed out")
+        wait_for(lambda: admin.figures()["responses"]["5xx"] == 1, "the count of responses")
         # The application that was interrupted may close the fifo as soon as it has opened it.
         with contextlib.suppress(BrokenPipeError):
             fifo.write_text("late")
@@ -201,11 +204,14 @@ def test_a_limit_below_a_millisecond_is_one(mode: str) -> None:
 def test_at_the_edge_every_answer_is_the_right_one(mode: str) -> None:
     """The timeout strikes when the application is just through, or about to be: again and again."""
     with Server(SLOW, mode, "--request-timeout", "0.004", "--log-level", "info") as server:
+        seen = set[int]()
 
         def ask(name: int) -> list[int]:
             statuses = []
             connection = server.connect()
-            for count in range(60):
+            for count in itertools.count():
+                if count >= 60 and len(seen) == 2:
+                    break
                 # 3 to 5 ms.
                 seconds = 0.003 + (count * 7 + name) % 100 * 0.00002
                 text = f"{name}-{count}"
@@ -215,12 +221,12 @@ def test_at_the_edge_every_answer_is_the_right_one(mode: str) -> None:
                     (504, b"504 Gateway Timeout\n"),
                 )
                 statuses.append(response.status)
+                seen.add(response.status)
             connection.close()
             return statuses
 
         with ThreadPoolExecutor(4) as pool:
             statuses = [status for answers in pool.map(ask, range(4)) for status in answers]
-        assert set(statuses) == {200, 504}, "the edge was missed"
         server.wait_log("its client got 504", statuses.count(504))
         log = server.log()
         assert log.count("its client got 504") == statuses.count(504)

@@ -291,7 +291,7 @@ def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_p
                 )
             assert (tmp_path / str(port)).read_text() == "ended in good order"
         assert "was killed" not in server.log()
-        assert "graceful_timeout is over; 1 connection was shut down" in server.log()
+        server.wait_log("graceful_timeout is over; 1 connection was shut down")
         server.ended()
 
 
