@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import Serve
 from tests.testkit.client import BadResponse, Closed, Response, chunked
 from tests.testkit.process import children, descriptors, lives
-from tests.testkit.server import ROOT, Server, wait_for
+from tests.testkit.server import Server, wait_for
 
 #: Programs, by name; `{python}` is the one that runs the tests.
 PROGRAMS = {
@@ -397,20 +397,6 @@ def test_local_redirect_below_the_prefix_of_a_proxy(serve: Serve, folder: Path) 
             found = variables(server.get(f"{mount}/beside.cgi", *headers))
             script = f"{prefix}{mount}/env.cgi"
             assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
-
-
-def test_below_a_prefix(folder: Path, mode: str) -> None:
-    app = str(ROOT / "tests/apps/cgi_mounted.py")
-    with Server(app, mode, env={"CGI_FOLDER": str(folder)}) as server:
-        response = server.request("POST", "/cgi-bin/env.cgi/a?b", body=b"12")
-        assert response.get("X-Behind") == "it"
-        found = variables(response)
-        assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/cgi-bin/env.cgi", "/a")
-        assert (found["HTTPS"], found["REMOTE_USER"]) == ("on", "J\xf6rg")
-        # Octets as Latin-1 (PEP 3333), and this is none.
-        assert server.get("/cgi-bin/env.cgi?euro").status == 502
-        server.wait_log("REMOTE_USER in the environ is not Latin-1")
-        assert server.get("/cgi-bin/away.cgi").body == b"GET /beside this\n"
 
 
 # Standard error

@@ -13,9 +13,7 @@ import pytest
 import poorhttp
 from tests.apps import mounted
 from tests.conftest import Serve
-from tests.support.each_value import DIFFERENT, each_value
 from tests.support.forked_command import run_command
-from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
 from tests.testkit.server import Server
@@ -229,24 +227,3 @@ def test_server_with_mounts_and_files(files: Path) -> None:
                 get(f"{server.url}/none")
             assert caught.value.code == 404
             caught.value.close()
-
-
-SCRIPT = """
-import poorhttp
-from tests.apps import mounted
-
-poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, mount={mount!r})
-"""
-
-
-@pytest.mark.parametrize(
-    ("mode", "app"), each_value(DIFFERENT, ["mounted.one", "None", "'tests.apps.mounted:three'"])
-)
-def test_serve(mode: str, app: str, files: Path) -> None:
-    text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])
-    with LibraryProgram(text) as program:
-        assert get(f"{program.url}/f/page.html") == b"<p>a page"
-        assert b'"two"' in get(f"{program.url}/a")
-        if app != "None":
-            assert app.strip("'")[-3:].encode() in get(program.url)
-        program.terminate()

@@ -50,22 +50,6 @@ def test_files_and_application_side_by_side(server: Server) -> None:
         assert server.get(path).json()["PATH_INFO"] == path
 
 
-def test_pipelined(server: Server) -> None:
-    paths = ["/static/small.txt", "/a", "/static/large.bin", "/static/nothing", "/b"] * 5
-    bodies = {"/static/small.txt": SMALL, "/static/large.bin": LARGE}
-    with server.connect() as connection:
-        for path in paths:
-            connection.send_request("GET", path)
-        for path in paths:
-            answer = connection.response()
-            if path == "/static/nothing":
-                assert answer.status == 404
-            elif path in bodies:
-                assert answer.body == bodies[path]
-            else:
-                assert answer.json()["PATH_INFO"] == path
-
-
 def test_a_body_that_no_file_takes_need_not_be_sent(server: Server) -> None:
     with server.connect() as connection:
         connection.send_request("POST", "/static/small.txt", "Content-Length: 1000000000")
@@ -75,21 +59,6 @@ def test_a_body_that_no_file_takes_need_not_be_sent(server: Server) -> None:
         assert connection.request("DELETE", "/static/small.txt").get("Allow") == "GET, HEAD"
         assert connection.request("GET", "/static/small.txt", body=b"not read").body == SMALL
         assert connection.request("GET", "/", body=b"read").json()["body"] == "read"
-
-
-def test_what_files_do_not_have_may_be_the_applications(serve: Serve, public: Path) -> None:
-    server = serve(APP, "--static", f"/={public}", "--static-fallthrough")
-    assert server.get("/small.txt").body == SMALL
-    for path in ("/missing/x", "/../x"):
-        assert server.get(path).json()["PATH_INFO"] == path
-    told = server.request("POST", "/small.txt", body=b"hello").json()
-    told = [told[key] for key in ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "body")]
-    assert told == ["POST", "", "/small.txt", "hello"]
-    # Without an application; `OPTIONS *` asks the server.
-    server = serve(f"static:{public}")
-    assert server.request("OPTIONS", "*").status == 204
-    assert server.request("OPTIONS", "/small.txt").status == 405
-    assert server.get("http://other/small.txt").body == SMALL
 
 
 def test_a_file_that_shrinks_ends_the_connection(server: Server, public: Path) -> None:

@@ -186,19 +186,6 @@ def test_cookies(get: Callable[..., Response]) -> None:
     assert get("/cookies", f"Cookie: {cookie.partition(';')[0]}").body == "é;&lt;x&gt; 1".encode()
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        *("'a b', 1", "'', 1", "'a', 1, path='/;x'", "'a', 1, path='/\\n'"),
-        *("'a', 1, domain='a;b'", "'a', 1, same_site='Lax; Secure'"),
-    ],
-)
-def test_a_cookie_that_cannot_be(tmp_path: Path, said: str) -> None:
-    write(tmp_path, {"index.html": f"<% response.set_cookie({said}) %>"})
-    with pytest.raises(ValueError, match="cookie"):
-        ask(load(f"pages:{tmp_path}"))
-
-
 def test_the_answer(get: Callable[..., Response]) -> None:
     answer = get("/answer")
     assert (answer.status, answer.body) == (202, b"plain")
@@ -283,23 +270,6 @@ def test_what_is_needed_is_not_installed(
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ApplicationError, match=rf"pages need {name}.*'\.\[pages\]'"):
         load(f"pages:{tmp_path}")
-
-
-def test_a_server_without_pages_imports_none_of_it(tmp_path: Path) -> None:
-    app = tmp_path / "bystander.py"
-    app.write_text(
-        "import sys\n"
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [' '.join(sys.modules).encode()]\n"
-    )
-    with Server(str(app), "single") as server:
-        imported = server.get("/").body.decode().split()
-    assert "poorhttp.worker.service" in imported
-    ours = "poorhttp.plugins.apps.pages"
-    names = ("mako", "markupsafe", "itsdangerous", ours)
-    found = [name for name in imported if name.startswith(names)]
-    assert found == [ours, f"{ours}.options"]
 
 
 def test_the_example(serve: Serve) -> None:

@@ -11,7 +11,6 @@ import re
 import signal
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -87,21 +86,6 @@ def test_what_comes_goes_back(serve: Serve) -> None:
         sender.start()
         assert connection.rest() == data
         join(sender)
-
-
-@pytest.mark.each_mode
-def test_many_at_once(serve: Serve) -> None:
-    """More than there are threads; where one is served at a time, the others wait their turn."""
-    server = serve(ECHO)
-
-    def talk(number: int) -> bytes:
-        with server.connect() as connection:
-            connection.send(b"%d\0" % number)
-            finish(connection)
-            return connection.rest()
-
-    with ThreadPoolExecutor(50) as pool:
-        assert list(pool.map(talk, range(200))) == [b"%d\0" % number for number in range(200)]
 
 
 # Who is connected
@@ -231,17 +215,6 @@ def test_who_takes_too_long(mode: str, tmp_path: Path) -> None:
         server.wait_log(f"of 127.0.0.1:{port}: after ")
         server.wait_log("the application cannot be interrupted: its connection was reset")
         server.kill()
-
-
-def test_max_requests_are_connections(mode: str) -> None:
-    options = ("--max-requests", "5", "--max-requests-jitter", "0", "--workers", "1")
-    with Server(PLAIN, mode, *options) as server:
-        first = told(server)[0]
-        for _ in range(4):
-            told(server)
-        server.wait_log(f"worker {first} is replaced: it has begun max_requests requests")
-        # Until it has heard of that, the first may let in some more.
-        wait_for(lambda: told(server)[0] != first, "a connection to its successor")
 
 
 # The end, and what follows

@@ -165,15 +165,6 @@ def test_what_the_application_is_told(servers: Servers, version: str) -> None:
         assert (absolute["PATH_INFO"], absolute["HTTP_HOST"]) == ("/there", "test")
 
 
-def test_proxies_that_are_trusted(servers: Servers) -> None:
-    server = servers(ECHO, "--trusted-proxies", "127.0.0.1")
-    with secure(server) as connection:
-        assert connection.request("GET", "/").json()["environ"]["wsgi.url_scheme"] == "https"
-        for scheme in ("http", "https"):
-            answer = connection.request("GET", "/", f"X-Forwarded-Proto: {scheme}").json()
-            assert answer["environ"]["wsgi.url_scheme"] == scheme
-
-
 PROXIED = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
 PROXY_LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
 
@@ -213,40 +204,20 @@ def client_hello(version: int, ciphers: bytes = b"\xc0\x2b", extensions: bytes =
     return record(22, b"\1" + len(body).to_bytes(3, "big") + body, bytes([3, min(version, 1)]))
 
 
-#: Alerts (RFC 8446 section 6).
-ALERTS = {
-    10: "unexpected_message",
-    22: "record_overflow",
-    40: "handshake_failure",
-    47: "illegal_parameter",
-    50: "decode_error",
-    70: "protocol_version",
-}
-
-#: What a client may send instead of a handshake, and the alert that it gets.
+#: What a client may send instead of a handshake, and the alert that it gets (RFC 8446 section 6).
 BROKEN: dict[str, tuple[bytes, int]] = {
     "zeros": (b"\0" * 100, 10),
-    "ones": (b"\xff" * 9, 10),
-    "SSL 2": (bytes.fromhex("802e0100020015000000100700c0") + b"x" * 34, 10),
     "content": (record(23, b"ab"), 10),
-    "change_cipher_spec": (record(20, b"\1"), 10),
     "no message": (record(22, b""), 50),
-    "an unknown message": (record(22, b"\x63\0\0\4abcd"), 10),
     "a message of the server": (record(22, b"\2\0\0\4abcd"), 50),
     "a message of 16 MB": (record(22, b"\1\xff\xff\xff" + b"a" * 16_000), 50),
     "a message of 40 KB": (
         record(22, b"\1\0\xa0\0" + b"a" * 16_000) + record(22, b"a" * 16_000) * 2,
         50,
     ),
-    "another version of records": (record(22, b"hello", b"\x09\x09"), 70),
-    "a record of 64 KB": (b"\x16\3\1\xff\xff" + b"x" * 70_000, 22),
     "the head of a record of 18 KB": (b"\x16\3\1\x48\1", 22),
-    "SSL 3": (client_hello(0), 70),
-    "TLS 1.0": (client_hello(1), 70),
     "TLS 1.1": (client_hello(2), 70),
-    "no cipher": (client_hello(3, b""), 50),
     "an unknown cipher": (client_hello(3, b"\x0a\x0a"), 40),
-    "an extension twice": (client_hello(3, extensions=b"\0\x17\0\0\0\x17\0\0"), 47),
     "a cut extension": (client_hello(3, extensions=b"\0\x17\0\x09\0"), 50),
 }
 
@@ -263,7 +234,7 @@ def test_a_failed_handshake_ends_with_its_alert(servers: Servers) -> None:
     for name, (_, alert) in BROKEN.items():
         # As a message of 16 MB, what follows is not looked at.
         expected = rb"\x15\x03.\x00\x02\x02%b" % re.escape(bytes([alert]))
-        assert re.fullmatch(expected, found[name], re.S), (name, ALERTS[alert], found[name])
+        assert re.fullmatch(expected, found[name], re.S), (name, alert, found[name])
     with secure(server) as connection:
         assert connection.request("GET", "/").status == 200
 
