@@ -21,6 +21,7 @@ ANSWERS = "tests/apps/answers.py"
 #: A deadline that passes during a test, in seconds.
 SOON = "0.5"
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
+PATIENT = ("--header-timeout=900", "--body-timeout=900", "--keepalive-timeout=900")
 BODY_OF_9 = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
 
 
@@ -39,7 +40,7 @@ BODY_OF_9 = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
 )
 def test_deadlines(serve: Serve, option: str, sent: bytes, statuses: list[int]) -> None:
     """A client is told of one within its message, and of no other."""
-    server = serve(ECHO, option, SOON)
+    server = serve(ECHO, *PATIENT, option, SOON)
     with server.connect() as connection:
         connection.send(sent)
         assert [connection.response().status for _ in statuses] == statuses
