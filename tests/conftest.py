@@ -45,7 +45,6 @@ LONGEST = {
     "guides 1",
     "guides 2",
     "images",
-    "mercurial",
     "plugins",
     "site",
     "tests/commands/test_init_deployed.py",

@@ -25,6 +25,12 @@ def several(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
     return [b"one ", b"", b"two ", b"three"]
 
 
+def pair(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A tuple."""
+    start_response("200 OK", [TEXT])
+    return (b"one ", b"two")
+
+
 def empty(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """No pieces."""
     start_response("200 OK", [TEXT])
@@ -111,7 +117,7 @@ def odd_status(environ: WSGIEnvironment, start_response: StartResponse) -> Itera
 ANSWERS: dict[str, Application] = {
     f"/{answer.__name__}": answer
     for answer in (
-        one, several, empty, generated, nothing_generated, generated_length, large,
+        one, several, pair, empty, generated, nothing_generated, generated_length, large,
         large_generated, many_pieces, no_content, not_modified, dated, cookies, latin,
         odd_status,
     )

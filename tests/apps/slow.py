@@ -120,7 +120,7 @@ class Kept:
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Hang in the way of the path.
 
-    Not for ever: `/briefly?SECONDS`, `/held?FIFO`, `/kept?FILE`.
+    Not for ever: `/briefly?SECONDS`, `/held?FIFO`, `/large?OCTETS`, `/kept?FILE`.
     """
     path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
     if path in WAYS:
@@ -134,4 +134,6 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         return Pieces(environ)
     if path == "/kept":
         return Kept(query)
+    if path == "/large":
+        return [bytes(int(query))]
     return [environ.get("HTTP_X_NAME", "").encode()]

@@ -423,7 +423,7 @@ def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
 
 
 def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: str) -> None:
-    options = ("--cgi-time-limit", "0.5", "--log-level", "info")
+    options = ("--cgi-time-limit", "1", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options) as server:
         said = r"error: .*: it has run for too long \(cgi_time_limit\), and was ended"
         with logged(server, said), pytest.raises(BadResponse):
@@ -497,7 +497,7 @@ def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
 
 def test_every_fault_gives_its_place_back(serve: Serve, folder: Path) -> None:
     server = serve(
-        f"cgi:{folder}", "--cgi-processes", "1", "--cgi-timeout", "0.3", "--log-level", "info"
+        f"cgi:{folder}", "--cgi-processes", "1", "--cgi-timeout", "1", "--log-level", "info"
     )
     targets = [
         "/no-line.cgi",
@@ -557,7 +557,7 @@ def test_none_outlives_the_server_that_would_end_it(
 
 @pytest.mark.each_mode
 def test_a_request_timeout_ends_it_too(folder: Path, mode: str) -> None:
-    options = ("--request-timeout", "0.3", "--log-level", "info")
+    options = ("--request-timeout", "1", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options, tracebacks=True) as server:
         assert server.get(shell("sleep 1000")).status == 504
         wait_for(lambda: not programs(server), "its end")
