@@ -204,7 +204,8 @@ def client_hello(version: int, ciphers: bytes = b"\xc0\x2b", extensions: bytes =
     return record(22, b"\1" + len(body).to_bytes(3, "big") + body, bytes([3, min(version, 1)]))
 
 
-#: What a client may send instead of a handshake, and the alert that it gets (RFC 8446 section 6).
+#: What a client may send instead of a handshake, and the number of its alert (RFC 8446 section 6):
+#: 10 is unexpected_message, 22 record_overflow, 40 handshake_failure, 50 decode_error.
 BROKEN: dict[str, tuple[bytes, int]] = {
     "zeros": (b"\0" * 100, 10),
     "content": (record(23, b"ab"), 10),
