@@ -217,6 +217,7 @@ BROKEN: dict[str, tuple[bytes, int]] = {
         50,
     ),
     "the head of a record of 18 KB": (b"\x16\3\1\x48\1", 22),
+    "TLS 1.0": (client_hello(1), 70),
     "TLS 1.1": (client_hello(2), 70),
     "an unknown cipher": (client_hello(3, b"\x0a\x0a"), 40),
     "a cut extension": (client_hello(3, extensions=b"\0\x17\0\x09\0"), 50),
