@@ -45,7 +45,6 @@ LONGEST = {
     "guides 1",
     "guides 2",
     "images",
-    "mercurial",
     "plugins",
     "tests/commands/test_init_deployed.py",
     "tests/commands/test_migrate_hostile.py",

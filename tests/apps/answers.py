@@ -90,12 +90,6 @@ def not_modified(environ: WSGIEnvironment, start_response: StartResponse) -> Ite
     return []
 
 
-def closing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Headers as they should not be: `Connection: close` is the server's to send."""
-    start_response("200 OK", [TEXT, ("Connection", "close")])
-    return [b"last"]
-
-
 def dated(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Its own Date and Server, which stand."""
     start_response("200 OK", [TEXT, ("Date", "Thu, 01 Jan 1970 00:00:00 GMT"), ("Server", "mine")])
@@ -124,7 +118,7 @@ ANSWERS: dict[str, Application] = {
     f"/{answer.__name__}": answer
     for answer in (
         one, several, pair, empty, generated, nothing_generated, generated_length, large,
-        large_generated, many_pieces, no_content, not_modified, closing, dated, cookies, latin,
+        large_generated, many_pieces, no_content, not_modified, dated, cookies, latin,
         odd_status,
     )
 }  # fmt: skip

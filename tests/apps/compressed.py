@@ -82,13 +82,6 @@ def answer_file(environ: Any, query: Any, _: bytes, start: Any) -> Any:
     return environ["wsgi.file_wrapper"](open(query["path"][0], "rb"), 1000)
 
 
-def answer_rows(_: Any, __: Any, ___: bytes, start: Any) -> Iterator[bytes]:
-    """Many small pieces."""
-    start()
-    for number in range(3_000):
-        yield ROW.format(number * 7919 % 10_007).encode()
-
-
 def answer_gate(_: Any, query: Any, __: bytes, start: Any) -> Iterator[bytes]:
     """Events, each when the file of its number is there."""
     start()
@@ -103,10 +96,3 @@ def answer_empty(_: Any, __: Any, ___: bytes, start: Any) -> list[bytes]:
     """No body."""
     start()
     return []
-
-
-def answer_fail(_: Any, __: Any, body: bytes, start: Any) -> Iterator[bytes]:
-    """A failure in the middle."""
-    start()
-    yield body
-    raise RuntimeError("in the middle")

@@ -1,4 +1,4 @@
-"""A Flask application that sends files of the folder FILES, by X-Sendfile if that is set."""
+"""A Flask application that sends files of the folder FILES by X-Sendfile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from flask import Flask, Response, send_from_directory
 
 application = Flask(__name__)
-application.config["USE_X_SENDFILE"] = os.environ.get("BY_SERVER") == "yes"
+application.config["USE_X_SENDFILE"] = True
 
 
 @application.get("/<path:name>")

@@ -1,11 +1,10 @@
-"""Measures memory, interning and caching of the keys of the environ."""
+"""Measures interning and caching of the keys of the environ."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +24,10 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     """Answer with what is found out about the keys of this request."""
     known = [key for key in environ if key == "HTTP_X_KNOWN"]
     junk = [key for key in environ if key.startswith("HTTP_JUNK")]
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
     told = {
         "junk": len(junk),
         "interned": sum(map(is_interned, junk)) if environ["PATH_INFO"] == "/interned" else None,
         "same": any(key is other for key in known for other in last),
-        "pages": pages,
     }
     last[:] = known or last
     start_response("200 OK", [("Content-Type", "application/json")])

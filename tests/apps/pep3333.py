@@ -88,23 +88,6 @@ def replaced(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
 
 
 @good
-def first_with_exc_info(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """exc_info with the first call: as good as without."""
-    try:
-        raise LookupError("not there")
-    except LookupError:
-        start_response("404 Not Found", [TEXT], sys.exc_info())
-    return [b"first"]
-
-
-@good
-def exc_info_none(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """exc_info may be None."""
-    start_response("200 OK", [TEXT], None)
-    return [b"none"]
-
-
-@good
 def headers_changed_later(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
     """The list belongs to the application, which may go on using it."""
     headers = [TEXT, ("X-Kept", "yes")]
@@ -492,19 +475,6 @@ def stale_keep(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
     """Keeps its write()."""
     Kept.write = start_response("200 OK", [TEXT])
     return [b"kept"]
-
-
-@bad
-def written_no_bytes(environ: WSGIEnvironment, start_response: Any) -> Iterable[bytes]:
-    """What write() says of text and of lists."""
-    write = start_response("200 OK", [TEXT])
-    said = []
-    for piece in ("text", [b"piece"], None, bytearray(b"x")):
-        try:
-            write(piece)
-        except TypeError as error:
-            said.append(str(error))
-    return ["\n".join(said).encode()]
 
 
 @bad

@@ -12,12 +12,10 @@ if TYPE_CHECKING:
 
 #: Of a response to `/many`.
 MANY = 2_000
-#: Bytes of each piece of a response to `/large`, of which there are 64.
-LARGE = 32 << 10
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
-    """`/many`: small ones; `/large`; `/gate?FILE`: three, and one when the file is there."""
+    """`/many`: small ones; `/gate?FILE`: three, and one when the file is there."""
     headers = [("Content-Type", "text/plain")]
     if environ["PATH_INFO"] == "/declared":
         headers.append(("Content-Length", str(4 * MANY)))
@@ -28,10 +26,5 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         while not gate.exists():
             time.sleep(0.002)
         yield b"four"
-    elif environ["PATH_INFO"] == "/failing":
-        yield from (b"one,", b"two,")
-        raise RuntimeError("in the middle")
-    elif environ["PATH_INFO"] == "/large":
-        yield from (bytes([number]) * LARGE for number in range(64))
     else:
         yield from (b"%04d" % number for number in range(MANY))

@@ -34,12 +34,6 @@ def tell(sock: socket.socket, address: Any) -> None:
     sock.sendall(repr((os.getpid(), VERSION, *socket_is, address)).encode())
 
 
-def gather(sock: socket.socket, address: Any) -> None:
-    """Answer when the client has finished."""
-    octets = sum(map(len, iter(lambda: sock.recv(65536), b"")))
-    sock.sendall(b"%d octets" % octets)
-
-
 def fault(sock: socket.socket, address: Any) -> None:
     """Begin to answer, and fail."""
     sock.sendall(b"some of ")
@@ -138,7 +132,7 @@ def die(sock: socket.socket, address: Any) -> None:
 WAYS = {
     way.__name__: way
     for way in (
-        tell, gather, fault, leave, complain, elsewhere, late, wait, compute, swallow, keep, kept,
+        tell, fault, leave, complain, elsewhere, late, wait, compute, swallow, keep, kept,
         large, unblocked, fork, die,
     )
 }  # fmt: skip

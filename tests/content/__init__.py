@@ -3,11 +3,9 @@
 test_cgi.py               CGI programs (RFC 3875) over real sockets, in every mode
 test_cgi_git.py           Git over HTTP: the real `git` with `git http-backend` as a CGI program
 test_cgi_php.py           PHP by the real `php-cgi`: Adminer, and a script that shows its input
-test_coding_clients.py    Compressed responses of frameworks and programs; curl and Chromium
 test_compiled_pages.py    `poorhttp compile`: compiled template pages, and which are trusted
 test_compression.py       Which responses are compressed, in what coding, and what clients decode
 test_example_apps.py      The example applications, called as WSGI servers call them
-test_example_site.py      The site made by apps/site: sizes as in the Uniserve study
 test_mercurial.py         Mercurial over HTTP: the real hgweb and `hg`: archives, long heads
 test_mounts.py            Mounts and published folders in all modes, with `preload`, and reloads
 test_read_errors.py       Files that cannot be read while they are sent: what the log says
@@ -15,7 +13,6 @@ test_sessions.py          Sessions of template pages: identity and lifetime, acr
 test_static_cases.py      Static files by the cases of tests/cases/static, in every mode (RFC 9110)
 test_static_coding.py     Static files that are compressed: once for each version, never for ranges
 test_static_files.py      Published folders beside an application: precedence, transfer
-test_template_errors.py   Template pages that fail: the log names the page's line
 test_template_pages.py    Template pages over a socket: choice of the page, and its variables
 test_virtual_hosts.py     Sections `[host:NAME]` of an ini file, their options and their choice
 test_x_sendfile.py        X-Sendfile and X-Accel-Redirect, in every mode

@@ -16,12 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.errors import ApplicationError
-from poorhttp.targets import load
 from tests.conftest import Serve
-from tests.testkit.client import BadResponse, Closed, Response, chunked, receive_until
+from tests.testkit.client import BadResponse, Closed, Response, chunked
 from tests.testkit.process import children, descriptors, lives
-from tests.testkit.server import ROOT, Server, wait_for
+from tests.testkit.server import Server, wait_for
 
 #: Programs, by name; `{python}` is the one that runs the tests.
 PROGRAMS = {
@@ -271,23 +269,10 @@ def test_what_is_not_run(server: Server, target: str, status: int, line: str) ->
         assert server.get(target).status == status
 
 
-@pytest.mark.parametrize(
-    ("target", "complaint"),
-    [
-        ("cgi:", "names no folder"),
-        ("cgi:/no/such", "there is no folder /no/such"),
-        ("cgi:apps/nothing", "there is no folder apps/nothing"),
-    ],
-)
-def test_no_folder(target: str, complaint: str) -> None:
-    with pytest.raises(ApplicationError, match=complaint):
-        load(target)
-
-
 # Bodies
 
 
-@pytest.mark.parametrize("length", [0, 1, 65_536, 65_537, 1_100_000, 10_000_000])
+@pytest.mark.parametrize("length", [0, 65_537, 1_100_000])
 def test_bodies(server: Server, length: int) -> None:
     body = os.urandom(length)
     assert say(server, "A: b\n\n", body).body == body
@@ -309,16 +294,6 @@ def test_head(server: Server) -> None:
     wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
 
 
-def test_pieces(server: Server, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    with server.connect() as connection:
-        connection.send_request("GET", shell(f"printf 'A: b\\n\\none'; cat {go}; printf two"))
-        assert b"chunked" in receive_until(connection, b"one")
-        go.write_text("")
-        receive_until(connection, b"two")
-
-
 # Heads
 
 
@@ -326,13 +301,9 @@ def test_pieces(server: Server, tmp_path: Path) -> None:
     ("output", "status", "reason", "headers"),
     [
         ("Content-Type: a/b\n\n", 200, "OK", {"content-type": "a/b"}),
-        ("Content-Type: a/b\r\n\r\n", 200, "OK", {"content-type": "a/b"}),
         ("Status: 404 Gone Fishing\nX-A: 1:2 \n\n", 404, "Gone Fishing", {"x-a": "1:2"}),
         ("status:201\nLocation: /new\n\n", 201, "Created", {"location": "/new"}),
         ("Status: 404 \n\n", 404, "Not Found", {}),
-        ("Status: 511\n\n", 511, "Network Authentication Required", {}),
-        ("Status: 299\n\n", 299, "", {}),
-        ("Location: http://a.test/b#c\n\n", 302, "Found", {"location": "http://a.test/b#c"}),
         ("Location: //a.test/b\n\n", 302, "Found", {"location": "//a.test/b"}),
         ("Location: /hello.cgi\nX-A: b\n\n", 302, "Found", {"location": "/hello.cgi"}),
         ("Connection: close\nX-A: \xe4\n\n", 200, "OK", {"x-a": "\xe4"}),
@@ -357,26 +328,14 @@ def test_statuses_without_a_body(server: Server, status: int) -> None:
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        *(
-            (begin, "it wrote no complete response head: it ended with status 0")
-            for begin in ("", "Content-Type: text/plain\n")
-        ),
-        ("\nbody", "its head has no field"),
+        ("", "it wrote no complete response head: it ended with status 0"),
         ("Hello, world!\n\n", 'a line of its head is not a header field: "Hello, world!"'),
-        ("HTTP/1.1 200 OK\r\n\r\n", "it begins with a status line.*"),
-        ("Status: 200\nStatus: 404\n\n", "its head has two Status fields"),
-        ("Location: /a\nLocation: /b\n\n", "its head has two Location fields"),
         ("Status: 100 Continue\n\n", "status .*: interim responses.*"),
-        ("Status: fine\n\n", "status .*: expected three digits.*"),
         ("Status: 200 O\rK\n\n", "status .*: a control character.*"),
         ("X: a\rSet-Cookie: b\n\n", "header X: a control character.*"),
-        ("X: a\0b\n\n", "header X: a control character.*"),
-        ("X : a\n\n", r'header name "X ": .*'),
         ("X: a\n folded: b\n\n", r'header name " folded": .*'),
-        (": a\n\n", "a header with an empty name"),
         ("Transfer-Encoding: chunked\n\n", "header Transfer-Encoding: hop-by-hop.*"),
         ("Content-Length: 1\nContent-Length: 2\n\n", "two different Content-Lengths.*"),
-        ("Content-Length: -1\n\n", "Content-Length .*"),
         (f"X: {'a' * 70_000}", "its head is longer than 65536 bytes"),
         ("X: a\n" * 300 + "\n", "its head does not end"),
     ],
@@ -417,10 +376,8 @@ def test_local_redirect(server: Server) -> None:
         ("/env.cgi/a%00b", "a NUL in the path"),
         ("/env.cgi/a%0d%0aX:y", "a line end in the path"),
         ("/env.cgi/a%zz", "a percent sign without two hexadecimal digits in the path"),
-        ("/env.cgi/a%4", "a percent sign without two hexadecimal digits in the path"),
         ("/env.cgi/a\\b", "a backslash in the path"),
         ("/env.cgi/a b", "a character that a request target must not hold"),
-        ("/env.cgi/a\tb", "a character that a request target must not hold"),
     ],
 )
 def test_a_local_redirect_that_no_client_could_ask_for(
@@ -442,20 +399,6 @@ def test_local_redirect_below_the_prefix_of_a_proxy(serve: Serve, folder: Path) 
             assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
 
 
-def test_below_a_prefix(folder: Path, mode: str) -> None:
-    app = str(ROOT / "tests/apps/cgi_mounted.py")
-    with Server(app, mode, env={"CGI_FOLDER": str(folder)}) as server:
-        response = server.request("POST", "/cgi-bin/env.cgi/a?b", body=b"12")
-        assert response.get("X-Behind") == "it"
-        found = variables(response)
-        assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/cgi-bin/env.cgi", "/a")
-        assert (found["HTTPS"], found["REMOTE_USER"]) == ("on", "J\xf6rg")
-        # Octets as Latin-1 (PEP 3333), and this is none.
-        assert server.get("/cgi-bin/env.cgi?euro").status == 502
-        server.wait_log("REMOTE_USER in the environ is not Latin-1")
-        assert server.get("/cgi-bin/away.cgi").body == b"GET /beside this\n"
-
-
 # Standard error
 
 
@@ -464,15 +407,6 @@ def test_standard_error(server: Server) -> None:
     lines = ("one", r"\\x1b\[2Jtwo", r"2026 \[1\] error: three")
     with logged(server, *(rf"error: request \d+ GET /sh.pl\S*: sh.pl: {line}" for line in lines)):
         server.get(shell(command))
-
-
-def test_a_flood_on_standard_error(server: Server) -> None:
-    before = len(server.log())
-    command = "yes complaint | head -c 5000000 >&2; printf 'A: b\\n\\ndone'"
-    said = r"error: .*: sh.pl: \d+ more lines on standard error, which are left out"
-    with logged(server, said):
-        assert server.get(shell(command)).body == b"done"
-    assert len(server.log()) - before < 1_000_000
 
 
 # Time, and ends
@@ -489,33 +423,13 @@ def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
 
 
 def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: str) -> None:
-    options = ("--cgi-time-limit", "0.5", "--log-level", "info")
+    options = ("--cgi-time-limit", "1", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options) as server:
         said = r"error: .*: it has run for too long \(cgi_time_limit\), and was ended"
         with logged(server, said), pytest.raises(BadResponse):
             server.get(shell("printf 'A: b\\n\\n'; while echo x; do sleep 0.02; done"))
         assert server.get(shell("echo x >&2; sleep 1000")).status == 504
         wait_for(lambda: not programs(server), "that both are reaped")
-
-
-def test_too_late_for_the_rest(hasty: Server) -> None:
-    with pytest.raises(BadResponse):
-        hasty.get(shell("printf 'A: b\\n\\nhalf'; sleep 1000"))
-    wait_for(lambda: not programs(hasty), "that it is reaped")
-
-
-def test_killed_half_way(server: Server) -> None:
-    said = "error: .*: sh.pl: it was killed by signal 11 before .* complete"
-    # At once nobody has seen any of it, later somebody has; on a busy machine it may be later.
-    with logged(server, said), suppress(BadResponse):
-        assert server.get(shell("printf 'A: b\\n\\nhalf'; kill -SEGV $$")).status == 502
-    with pytest.raises(BadResponse):
-        server.get(shell("printf 'A: b\\n\\nhalf'; sleep 0.1; kill -SEGV $$"))
-
-
-def test_an_exit_status_is_told(server: Server) -> None:
-    with logged(server, "info: .*: sh.pl: it ended with status 3"):
-        assert server.get(shell("printf 'A: b\\n\\nx'; exit 3")).body == b"x"
 
 
 @pytest.mark.each_mode
@@ -530,7 +444,6 @@ def test_a_client_that_leaves(server: Server, tmp_path: Path) -> None:
         wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
 
 
-@pytest.mark.each_mode
 def test_who_has_left_before_its_turn_gets_no_program(
     folder: Path, mode: str, tmp_path: Path
 ) -> None:
@@ -560,16 +473,6 @@ def test_who_has_left_before_its_turn_gets_no_program(
         server.ended()
 
 
-def test_who_closes_its_output_may_go_on(server: Server, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    command = f"printf 'A: b\\n\\nx'; exec >&-; cat {go} > {tmp_path}/end"
-    assert server.get(shell(command)).body == b"x"
-    go.write_text("told")
-    wait_for(lambda: not programs(server), "its end")
-    assert (tmp_path / "end").read_text() == "told"
-
-
 # Many
 
 
@@ -594,7 +497,7 @@ def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
 
 def test_every_fault_gives_its_place_back(serve: Serve, folder: Path) -> None:
     server = serve(
-        f"cgi:{folder}", "--cgi-processes", "1", "--cgi-timeout", "0.3", "--log-level", "info"
+        f"cgi:{folder}", "--cgi-processes", "1", "--cgi-timeout", "1", "--log-level", "info"
     )
     targets = [
         "/no-line.cgi",
@@ -654,7 +557,7 @@ def test_none_outlives_the_server_that_would_end_it(
 
 @pytest.mark.each_mode
 def test_a_request_timeout_ends_it_too(folder: Path, mode: str) -> None:
-    options = ("--request-timeout", "0.3", "--log-level", "info")
+    options = ("--request-timeout", "1", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options, tracebacks=True) as server:
         assert server.get(shell("sleep 1000")).status == 504
         wait_for(lambda: not programs(server), "its end")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from poorhttp.targets import load
 from tests.support.forked_command import run_command
 from tests.support.template_pages import FAILING, set_page, write
 from tests.support.wsgi_call import ask
-from tests.testkit.server import Server, run
+from tests.testkit.server import Server
 
 PAGES = {
     "index.html": '<%inherit file="_layout.html"/>index',
@@ -89,58 +88,6 @@ def test_compile_tells_every_mistake(folder: Path, modules: Path) -> None:
     assert kept(modules, folder) == ["_layout.html.code", "deep/page.html.code", "index.html.code"]
 
 
-def test_compile_what_is_no_page(folder: Path) -> None:
-    """Without `pages_modules`, nothing is kept."""
-    os.mkfifo(folder / "fifo.html")
-    (folder / "outside.html").symlink_to("/etc/passwd")
-    for name in (folder, f"pages:{folder}"):
-        assert compile_pages(name) == (0, f"{folder}: 3 pages compiled, kept nowhere\n", "")
-    (folder / "latin.html").write_bytes(b"\xe4")
-    code, _, error = compile_pages(folder)
-    assert code == 4
-    assert error.startswith(f"{folder}/latin.html:1: Unicode decode operation")
-
-
-def test_compile_what_a_file_names(folder: Path, modules: Path, tmp_path: Path) -> None:
-    mounted, hosted = tmp_path / "mounted", tmp_path / "hosted"
-    write(mounted, {"index.html": "mounted"})
-    write(hosted, {"index.html": "hosted"})
-    (tmp_path / "server.ini").write_text(
-        f"[http]\npages_modules = {modules}\ntarget = pages:{folder}\n"
-        f"mount = /a=pages:{mounted}\n    /b=apps/hello/app.py:application\n"
-        f"[host:example.org]\ntarget = pages:{hosted}\npages_modules = {tmp_path}/others\n"
-    )
-    code, _, error = compile_pages("-c", tmp_path / "server.ini")
-    assert (code, error) == (0, "")
-    assert len(kept(modules, folder)) == 3
-    assert kept(modules, mounted) == ["index.html.code"]
-    assert kept(tmp_path / "others", hosted) == ["index.html.code"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "why"),
-    [
-        ((), 2, "for example: poorhttp compile pages:FOLDER"),
-        (("none",), 4, "there is no folder none"),
-        (("apps", "--pages-modules", "/dev/null/x"), 4, "pages_modules: /dev/null/x: "),
-    ],
-)
-def test_compile_cannot_begin(arguments: tuple[str, ...], code: int, why: str) -> None:
-    told = compile_pages(*arguments)
-    assert told[0] == code
-    assert why in told[2]
-
-
-def test_compile_without_mako(folder: Path) -> None:
-    without = "import sys; sys.modules['mako'] = None; from poorhttp.cli import main; exit(main())"
-    done = run(sys.executable, "-c", without, "compile", str(folder))
-    assert done.returncode == 4
-    assert done.stderr == (
-        "poorhttp: pages need mako, which is not installed: pip install '.[pages]' in the "
-        "folder of the server's source\n"
-    )
-
-
 def test_a_server_keeps_what_it_compiles(mode: str, folder: Path, modules: Path) -> None:
     options = ("--pages-modules", str(modules))
     with Server(f"pages:{folder}", mode, *options) as server:
@@ -155,10 +102,8 @@ def test_a_server_keeps_what_it_compiles(mode: str, folder: Path, modules: Path)
         assert kept(modules, folder) == ["_layout.html.code", "index.html.code"]
 
 
-@pytest.mark.parametrize("change", ["same length", "older", "elsewhere", "cut", "empty", "foreign"])
-def test_what_does_not_fit_is_compiled_anew(
-    change: str, folder: Path, modules: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("change", ["same length", "cut", "foreign"])
+def test_what_does_not_fit_is_compiled_anew(change: str, folder: Path, modules: Path) -> None:
     settings = Settings(pages_modules=str(modules))
     assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
     page = folder / "deep/page.html"
@@ -169,34 +114,13 @@ def test_what_does_not_fit_is_compiled_anew(
         page.write_text(page.read_text().replace("deep", "DEEP"))
         os.utime(page, ns=times)
         expected = "DEEP GET"
-    elif change == "older":
-        page.write_text("old")
-        os.utime(page, (1, 1))
-        expected = "old"
-    elif change == "elsewhere":
-        folder = folder.rename(tmp_path / "moved")
-        (modules / folder.relative_to("/")).parent.mkdir(exist_ok=True)
-        code.parents[1].rename(modules / folder.relative_to("/"))
-        code = place(modules, folder / "deep/page.html")
     else:
-        others = {"cut": kept[:-20], "empty": b"", "foreign": kept[:32] + marshal.dumps("no code")}
+        others = {"cut": kept[:-20], "foreign": kept[:32] + marshal.dumps("no code")}
         code.write_bytes(others[change])
     assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
     assert len(code.read_bytes()) > 100
-    # Where it lies stands in tracebacks, so that counts too.
-    assert (code.read_bytes()[:32] == kept[:32]) == (change in ("cut", "empty", "foreign"))
+    assert (code.read_bytes()[:32] == kept[:32]) == (change in ("cut", "foreign"))
     assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
-
-
-def test_another_mako_compiles_anew(
-    folder: Path, modules: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = Settings(pages_modules=str(modules))
-    ask(load(f"pages:{folder}", settings), "/")
-    before = place(modules, folder / "index.html").read_bytes()
-    monkeypatch.setattr("mako.__version__", "another")
-    ask(load(f"pages:{folder}", settings), "/")
-    assert place(modules, folder / "index.html").read_bytes()[:32] != before[:32]
 
 
 def test_code_that_others_may_write_is_not_executed(folder: Path, modules: Path) -> None:

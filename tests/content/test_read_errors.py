@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import platform
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,9 +45,9 @@ def environ(file: Path, failing: str, error: str) -> dict[str, str]:
 
 def logged(server: Server, what: str) -> str:
     """The line of the error log with these words; no other line is about a client that has left."""
-    wait_for(lambda: what in server.log(), what)
+    line = server.wait_line(re.compile(f".*{re.escape(what)}.*\n"))
     assert "the client" not in server.log()
-    return next(line for line in server.log().splitlines() if what in line)
+    return line[0]
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -82,10 +83,8 @@ def test_a_client_that_leaves_is_no_fault_of_the_file(mode: str, file: Path) -> 
         assert "cannot be read" not in server.log()
 
 
-@pytest.mark.parametrize("error", ERRORS)
-def test_a_file_that_is_read_to_be_encrypted(
-    mode: str, file: Path, tmp_path: Path, error: str
-) -> None:
+def test_a_file_that_is_read_to_be_encrypted(mode: str, file: Path, tmp_path: Path) -> None:
+    error = "EIO"
     ours = write(tmp_path, "server.pem", certificate().issued)
     words = ("--tls-certificate", ours, "--log-level", "debug", *options(file))
     env = environ(file, "pread64", error)

@@ -178,14 +178,6 @@ def test_what_is_not_ours_is_no_session(folder: Path, tmp_path: Path) -> None:
     assert ask(application, "/look", headers=twice).text == "[('n', 1)]"
 
 
-def test_what_is_signed_and_is_no_dictionary(folder: Path, tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    application = load(f"pages:{folder}", Settings(session_key=str(key)))
-    for data in ([1], "text", None, 5):
-        text = Sessions(read_key(str(key)), "", 60).sign(data)  # type: ignore[arg-type]
-        assert ask(application, "/look", headers={"Cookie": f"session={text}"}).text == "[]"
-
-
 def aged(key: Path, seconds: float, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A cookie that was made some time ago."""
     from itsdangerous import TimestampSigner

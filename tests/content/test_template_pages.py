@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,10 @@ import pytest
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.conftest import Serve
-from tests.support.forked_command import run_command
-from tests.support.template_pages import set_page, write
+from tests.support.template_pages import FAILING, set_page, write
 from tests.support.wsgi_call import ask
 from tests.testkit.client import Response
-from tests.testkit.server import Server
+from tests.testkit.server import Server, wait_for
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
@@ -118,13 +116,6 @@ def test_nothing_else_is_found(get: Callable[..., Response], path: str) -> None:
     assert answer.status == 400 or (answer.status == 404 and b"<h1>404 Not Found" in answer.body)
 
 
-def test_the_name_of_no_file(site: str) -> None:
-    """What the server itself would refuse."""
-    for path in ("/a\0b", "", "hello", "*", "/../secret", "/\xff"):
-        answer = ask(load(site), path, environ={"PATH_INFO": path}, validate=False)
-        assert answer.status == (404 if path else 308)
-
-
 def test_a_folder_without_slash(get: Callable[..., Response]) -> None:
     for path, location in (("/deep", "/deep/"), ("/deep?a=%20", "/deep/?a=%20")):
         answer = get(path)
@@ -139,16 +130,6 @@ def test_below_a_prefix(site: str) -> None:
     assert ask(application, "/deep", environ=below).headers["location"] == "/a%20b/%C3%BC/deep/"
     below["PATH_INFO"] = ""
     assert ask(application, environ=below).headers["location"] == "/a%20b/%C3%BC/"
-
-
-def test_mounted(serve: Serve, site: str) -> None:
-    get = serve("apps/hello/app.py", "--mount", f"/shop={site}").get
-    assert get("/").body == b"Hello, world!"
-    assert get("/shop").get("Location") == "/shop/"
-    assert get("/shop/").body == b"index"
-    assert get("/shop/deep?a").get("Location") == "/shop/deep/?a"
-    assert get("/shop/surroundings", "X-One: 1").body == b"/shop|/surroundings|1"
-    assert get("/shop/_layout").status == 404
 
 
 def test_methods(serve: Serve, site: str) -> None:
@@ -203,19 +184,6 @@ def test_cookies(get: Callable[..., Response]) -> None:
     cookie = answer.get("Set-Cookie")
     assert cookie == "seen=%C3%A9%3B<x>; Path=/; SameSite=Lax; HttpOnly"
     assert get("/cookies", f"Cookie: {cookie.partition(';')[0]}").body == "é;&lt;x&gt; 1".encode()
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        *("'a b', 1", "'', 1", "'a', 1, path='/;x'", "'a', 1, path='/\\n'"),
-        *("'a', 1, domain='a;b'", "'a', 1, same_site='Lax; Secure'"),
-    ],
-)
-def test_a_cookie_that_cannot_be(tmp_path: Path, said: str) -> None:
-    write(tmp_path, {"index.html": f"<% response.set_cookie({said}) %>"})
-    with pytest.raises(ValueError, match="cookie"):
-        ask(load(f"pages:{tmp_path}"))
 
 
 def test_the_answer(get: Callable[..., Response]) -> None:
@@ -278,31 +246,6 @@ def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
         assert server.get("/").body == b"[1]"
 
 
-def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
-    """Although many ask for it at once, and it takes its time to begin."""
-    begun = tmp_path / "begun"
-    module = f"<%!\n import os, time\n open({str(begun)!r}, 'a').write('x')\n time.sleep(0.2)\n%>"
-    write(tmp_path, {"index.html": f"{module}<%include file='_p.html'/>", "_p.html": "p"})
-    with Server(f"pages:{tmp_path}", mode, "--workers", "1") as server:
-        with ThreadPoolExecutor(12) as clients:
-            answers = list(clients.map(lambda _: server.get("/").body, range(24)))
-        assert set(answers) == {b"p"}
-        assert begun.read_text() == "x"
-
-
-def test_many_at_once_do_not_mix(serve: Serve, site: str) -> None:
-    server = serve(site)
-
-    def ask_for(number: int) -> None:
-        with server.connect() as connection:
-            for _ in range(50):
-                answer = connection.request("GET", f"/hello?name={number}")
-                assert answer.body == f"<b>{number}</b> {number}\n".encode()
-
-    with ThreadPoolExecutor(8) as clients:
-        list(clients.map(ask_for, range(8)))
-
-
 # What is said at the start
 
 
@@ -329,23 +272,6 @@ def test_what_is_needed_is_not_installed(
         load(f"pages:{tmp_path}")
 
 
-def test_a_server_without_pages_imports_none_of_it(tmp_path: Path) -> None:
-    app = tmp_path / "bystander.py"
-    app.write_text(
-        "import sys\n"
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [' '.join(sys.modules).encode()]\n"
-    )
-    with Server(str(app), "single") as server:
-        imported = server.get("/").body.decode().split()
-    assert "poorhttp.worker.service" in imported
-    ours = "poorhttp.plugins.apps.pages"
-    names = ("mako", "markupsafe", "itsdangerous", ours)
-    found = [name for name in imported if name.startswith(names)]
-    assert found == [ours, f"{ours}.options"]
-
-
 def test_the_example(serve: Serve) -> None:
     server = serve("pages:apps/pages", "--workers", "1")
     assert b"Nobody has written" in server.get("/").body
@@ -360,6 +286,16 @@ def test_the_example(serve: Serve) -> None:
     assert server.get("/table?rows=seven").status == 400
 
 
-def test_check_loads_pages() -> None:
-    done = run_command("check", "pages:apps/pages", "--bind=127.0.0.1:0")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_page_that_fails(serve: Serve, tmp_path: Path) -> None:
+    """The log names its line, the response says nothing of it."""
+    write(tmp_path, {name: text for name, (text, _) in FAILING.items()})
+    write(tmp_path, {"_bad.html": "bad\n${1 / 0}\n"})
+    server = serve(f"pages:{tmp_path}", tracebacks=True)
+    for name, (_, line) in FAILING.items():
+        before = server.log_size()
+        answer = server.get(f"/{name}")
+        assert answer.status == 500
+        for detail in (b"html", b"Traceback", b"Python", b"/0"):
+            assert detail not in answer.body
+        wait_for(lambda: f"error: {line}" in server.log(before), line)  # noqa: B023
+    server.wait_log(f'File "{tmp_path}/_bad.html", line 2, in render_body\n        ${{1 / 0}}\n')

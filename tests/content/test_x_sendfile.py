@@ -106,9 +106,7 @@ def test_what_the_application_says_is_kept(server: Server, shelf: Path) -> None:
 def test_both_headers(server: Server, shelf: Path) -> None:
     for header, body in (
         (f"X-Sendfile: {shelf}/one/large.bin", LARGE),
-        (f"X-Sendfile: {shelf}/one/inner/b.txt", b"inner"),
         (f"x-sendfile: {shelf}/two/c.txt", b"second"),
-        ("X-Accel-Redirect: /files/a.txt", b"0123456789"),
         ("X-Accel-Redirect: /files/a.txt?query", b"0123456789"),
         ("X-Accel-Redirect: /files/two/c.txt", b"second"),
         (f"X-Accel-Redirect: /files/{quote('sp ace é.txt')}", b"name"),
@@ -141,19 +139,13 @@ def test_conditions_and_ranges(server: Server, shelf: Path) -> None:
         ("206", ("Range: bytes=2-4",), 206, "2-4/10", b"234"),
         ("206", ("Range: bytes=2-4", 'If-Range: "other"'), 200, None, b"0123456789"),
         ("206", ("Range: bytes=20-",), 416, "*/10", None),
-        ("206", (), 200, None, b"0123456789"),
-        ("206", ("Range: bytes=2-4", 'If-Match: "other"'), 412, None, None),
         ("206", ("Range: bytes=2-4", "If-None-Match: *"), 304, None, b""),
-        ("416", ("Range: bytes=10-",), 416, "*/10", None),
         ("416", ("Range: bytes=4-",), 206, "4-9/10", b"456789"),
-        ("416", (), 416, None, b"0123456789"),
         ("412", ('If-Match: "other"',), 412, None, None),
         ("412", ("If-Match: *",), 200, None, b"0123456789"),
-        ("412", (), 412, None, b"0123456789"),
         ("304", ("If-None-Match: *",), 304, None, b""),
     ],
 )
-@pytest.mark.parametrize("header", ["X-Sendfile: {}/one/a.txt", "X-Accel-Redirect: /files/a.txt"])
 def test_what_the_application_made_of_conditions_is_evaluated_anew(
     server: Server,
     shelf: Path,
@@ -162,22 +154,14 @@ def test_what_the_application_made_of_conditions_is_evaluated_anew(
     status: int,
     range_: str | None,
     body: bytes | None,
-    header: str,
 ) -> None:
     """It has not got the file: its status and its Content-Range are not about what is sent."""
     own = ("Content-Range: bytes 0-2/3", "Content-Length: 3", "X-Own: kept")
-    answer = ask(server, *own, header.format(shelf), status=f"{said} Said", fields=fields)
+    named = f"X-Sendfile: {shelf}/one/a.txt"
+    answer = ask(server, *own, named, status=f"{said} Said", fields=fields)
     assert (answer.status, answer.get("Content-Range")) == (status, range_ and f"bytes {range_}")
     if body is not None:
         assert (answer.body, answer.get("X-Own")) == (body, "kept")
-
-
-def test_head_gets_no_range(server: Server, shelf: Path) -> None:
-    named = ("Content-Range: bytes 2-4/10", f"X-Sendfile: {shelf}/one/a.txt")
-    asked = ("Range: bytes=2-4",)
-    answer = ask(server, *named, method="HEAD", status="206 Partial Content", fields=asked)
-    assert (answer.status, answer.get("Content-Length")) == (200, "10")
-    assert answer.get("Content-Range") is None
 
 
 def test_conditions_are_compared_with_own_validators(server: Server, shelf: Path) -> None:
@@ -197,9 +181,7 @@ def test_conditions_are_compared_with_own_validators(server: Server, shelf: Path
         assert status > 206 or answer.get_all("ETag") == ['"own"']
 
 
-@pytest.mark.parametrize(
-    "name", ["é.txt", "日本.txt", "voilà", "50%.txt", "a%20b.txt", "sp ace é.txt", "Ã©"]
-)
+@pytest.mark.parametrize("name", ["é.txt", "日本.txt", "a%20b.txt", "sp ace é.txt", "Ã©"])
 def test_names_as_applications_give_them(server: Server, shelf: Path, name: str) -> None:
     """As bytes in Latin-1 (PEP 3333), as text, or percent-encoded."""
     (shelf / "one" / name).write_bytes(name.encode())
@@ -222,12 +204,6 @@ def test_the_bytes_as_given_come_first(server: Server, shelf: Path) -> None:
     assert named(server, f"X-Sendfile: {shelf}/one/%2e%2e/outside/secret.txt")[0] == 404
 
 
-def test_an_answer_that_is_no_plain_success_is_sent_whole(server: Server, shelf: Path) -> None:
-    named = f"X-Sendfile: {shelf}/one/a.txt"
-    answer = ask(server, named, status="404 Gone Away", fields=("Range: bytes=0-0",))
-    assert (answer.status, answer.reason, answer.body) == (404, "Gone Away", b"0123456789")
-
-
 @pytest.mark.parametrize(
     "named",
     [
@@ -248,22 +224,6 @@ def test_only_files_of_the_folders(server: Server, shelf: Path, named: str) -> N
     wait_for(lambda: f"X-{named.partition(':')[0]} names" in server.log(before), "a line")
 
 
-def test_hidden_files_may_be_named(server: Server, shelf: Path) -> None:
-    """But an application that fails delivers nothing."""
-    answer = ask(server, f"X-Sendfile: {shelf}/one/.hidden")
-    assert answer.body == b"handed out all the same"
-    answer = ask(server, f"X-Sendfile: {shelf}/one/.hidden", kind="fails")
-    assert (answer.status, answer.body) == (500, b"500 Internal Server Error\n")
-
-
-def test_the_connection_goes_on(server: Server, shelf: Path) -> None:
-    target = "/?" + urlencode({"header": f"X-Sendfile: {shelf}/one/large.bin"})
-    with server.connect() as connection:
-        for _ in range(3):
-            assert connection.request("GET", target).body == LARGE
-            assert connection.request("GET", "/?body=own").body == b"own"
-
-
 def test_clients_cannot_ask_for_it(server: Server, shelf: Path) -> None:
     """Neither by the header in a request, nor by the path of a location."""
     assert server.get("/?body=own", f"X-Sendfile: {shelf}/one/a.txt").body == b"own"
@@ -276,13 +236,12 @@ def test_without_the_option_the_header_means_nothing(serve: Serve, shelf: Path) 
     assert (answer.body, answer.get("X-Sendfile")) == (b"own", f"{shelf}/one/a.txt")
 
 
-@pytest.mark.parametrize("by_server", ["yes", "no"])
-def test_wget_continues_what_flask_sends(mode: str, tmp_path: Path, by_server: str) -> None:
-    """The real `wget -c`; by X-Sendfile and without."""
+def test_wget_continues_what_flask_sends(mode: str, tmp_path: Path) -> None:
+    """The real `wget -c`."""
     need("wget")
     content = os.urandom(3_000_000)
     (tmp_path / "é large.bin").write_bytes(content)
-    extra = {"FILES": str(tmp_path), "BY_SERVER": by_server}
+    extra = {"FILES": str(tmp_path)}
     options = ("--x-sendfile", str(tmp_path))
     received = tmp_path / "received"
     with Server("tests/apps/flask_sender.py", mode, *options, env=extra) as server:

@@ -11,7 +11,7 @@ httpbin.py    httpbin under the tests of `requests`, also over TLS
 isso.py       Comments for web pages: the API as their script uses it
 kinto.py      JSON storage on PostgreSQL, with kinto-http: records, batches, permissions
 mlflow.py     MLflow with its client: runs, metrics, artifacts, models
-moto.py       Amazon's services with boto3: uploads in parts, queues, tables
+moto.py       Amazon's services with boto3: uploads in parts, queues
 pgadmin.py    pgAdmin 4 for several users: login, files, events by WebSocket
 pytest_django.py   The live server of pytest-django: its tests with its own and with ours
 pytest_flask.py    The live server of pytest-flask, likewise

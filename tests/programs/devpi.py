@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -68,10 +67,6 @@ class Devpi(Application):
         except AssertionError as error:
             yield "pip finds nothing", "No matching distribution" in str(error)
         yield "push", self._local(self.run("devpi", "push", "greeting==1.0", "ann/prod"))
-        yield "remove", self._local(self.run("devpi", "remove", "-y", "greeting==1.1"))
-        yield "list again", self._local(self.run("devpi", "list", "--all", "greeting"))
-        indexes = json.loads(self.run("devpi", "getjson", "/ann"))["result"]["indexes"]
-        yield "indexes", {name: index["volatile"] for name, index in indexes.items()}
 
     def _local(self, text: str) -> list[str]:
         """The lines of an output, without the server's address."""

@@ -1,4 +1,4 @@
-"""Moto, Amazon's services in memory, with boto3 as their client: objects, tables, queues."""
+"""Moto, Amazon's services in memory, with boto3 as their client: objects, queues."""
 
 from __future__ import annotations
 
@@ -65,19 +65,7 @@ class Moto(Application):
         s3.delete_object(Bucket="files", Key="small")
         yield "deleted", s3.list_objects_v2(Bucket="files")["KeyCount"]
 
-        table = boto3.resource("dynamodb", endpoint_url=self.url).create_table(
-            TableName="words",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        with table.batch_writer() as batch:
-            for number in range(60):
-                batch.put_item(Item={"id": str(number), "word": "ö" * number})
-        yield "table", sorted(len(item["word"]) for item in table.scan()["Items"])
         sqs = boto3.client("sqs", endpoint_url=self.url)
         queue = sqs.create_queue(QueueName="jobs")["QueueUrl"]
         sqs.send_message(QueueUrl=queue, MessageBody="✓")
         yield "queue", sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"]
-        sts = boto3.client("sts", endpoint_url=self.url)
-        yield "identity", sts.get_caller_identity()["Account"]

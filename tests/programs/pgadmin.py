@@ -92,15 +92,9 @@ class Pgadmin(Application):
         found = re.search(r"""csrf_token'?\]?\s*[:=]\s*['"]([^'"]+)""", script.text)
         assert found, script.text[:2000]
         browser.headers["X-pgA-CSRFToken"] = found[1]
-        groups = browser.get(f"{self.url}/browser/nodes/").json()["data"]
-        yield "groups of servers", [[each["_type"], each["label"]] for each in groups]
         group = {"name": "Käse ✓"}
         made = browser.post(f"{self.url}/browser/server_group/obj/", json=group)
         yield "new group", [made.status_code, made.json()["node"]["label"]]
-        refused = browser.post(
-            f"{self.url}/browser/server_group/obj/", json=group, headers={"X-pgA-CSRFToken": "no"}
-        )
-        yield "without a token", refused.status_code
         cookies = "; ".join(f"{each.name}={each.value}" for each in browser.cookies)
         for transport in ("polling", "websocket"):
             # One request at a time: what is sent may wait until a poll ends, after 25 s.
@@ -113,8 +107,5 @@ class Pgadmin(Application):
                     wait_timeout=90,
                 )
                 yield f"events by {transport}", [client.transport, client.receive()[0]]
-        yield "missing", browser.get(f"{self.url}/nothing").status_code
         logout = browser.get(f"{self.url}/logout", allow_redirects=False)
         yield "logout", [logout.status_code, logout.headers["Location"]]
-        left = browser.get(f"{self.url}/browser/", allow_redirects=False)
-        yield "main page without a login", [left.status_code, left.headers["Location"]]

@@ -97,18 +97,13 @@ class Pywb(Application):
             "index",
             [re.sub(r'"(?:offset|length)": "\d+"', "", each) for each in index.text.splitlines()],
         )
-        yield "versions", get("/site/*/http://site.example/")
-        yield "times", get("/site/timemap/link/http://site.example/")
         yield "frame", get("/site/2020/http://site.example/")
         yield "page", get("/site/20200505050505mp_/http://site.example/")
-        yield "newest page", get("/site/mp_/http://site.example/")
         yield "page with a query", get("/site/20200505050505mp_/http://site.example/two?x=1")
         yield "redirect", get("/site/20200505050505mp_/http://site.example/old")
         yield "script", get("/site/20200505050505js_/http://site.example/a.js")
         yield "picture", get("/site/20200505050505id_/http://site.example/i.png")
         yield "part", get("/site/20200505050505id_/http://site.example/i.png", Range="bytes=10-19")
-        day = "Tue, 05 May 2020 05:05:05 GMT"
-        yield "negotiated time", get("/site/http://site.example/", Accept_Datetime=day)
         yield "not archived", get("/site/mp_/http://site.example/none")
         yield "no collection", get("/nothing/")
         picture = f"{self.url}/site/20200505050505id_/http://site.example/i.png"

@@ -52,8 +52,6 @@ class Wagtail(Application):
         yield "home", seen(browser.get(self.url))
         denied = browser.get(f"{self.url}/admin/", allow_redirects=False)
         yield "administration without a login", [denied.status_code, denied.headers["Location"]]
-        wrong = submit("/admin/login/", {"username": "ann", "password": "wrong"})
-        yield "wrong password", seen(wrong)
         user = {"username": "ann", "password": "a long secret", "next": "/admin/"}
         login = submit("/admin/login/", user)
         yield "login", [login.status_code, login.headers["Location"]]
@@ -71,8 +69,6 @@ class Wagtail(Application):
         yield "page", seen(browser.get(f"{self.url}/bread/"))
         slash = browser.get(f"{self.url}/bread", allow_redirects=False)
         yield "page without a slash", [slash.status_code, slash.headers["Location"]]
-        twice = submit(add, {**FORM, "title": "Käse & Brot", "slug": "bread"})
-        yield "the same again", [twice.status_code, "slug" in twice.text]
 
         picture = io.BytesIO()
         Image.linear_gradient("L").resize((2000, 1500)).save(picture, "PNG", compress_level=0)
@@ -84,8 +80,6 @@ class Wagtail(Application):
         images = browser.get(f"{self.url}/admin/images/").text
         for path in sorted(set(re.findall(r'src="(/media/[^"]+)', images))):
             yield path, [browser.get(self.url + path).headers["Content-Type"], path]
-        title = submit("/admin/images/1/", {**titled, "title": "Changed"})
-        yield "image changed", [title.status_code, title.headers.get("Location")]
         document = {"file": ("notes.txt", b"notes\n" * 100_000, "text/plain")}
         kept = submit("/admin/documents/add/", {**titled, "title": "Notes"}, files=document)
         yield "document", [kept.status_code, kept.headers.get("Location")]
@@ -94,10 +88,6 @@ class Wagtail(Application):
         yield "download", [download.status_code, disposition, digest(download)]
         yield "search", seen(browser.get(f"{self.url}/search/?query=Käse"))
         yield "missing", browser.get(f"{self.url}/nothing/").status_code
-        logout = submit("/admin/account/", {})
-        yield "account", logout.status_code
-        left = browser.post(f"{self.url}/admin/logout/", allow_redirects=False)
-        yield "logout without a token", left.status_code
 
 
 def digest(answer: Any) -> str:

@@ -1,6 +1,5 @@
 """HTTP, WSGI and raw TCP: what is accepted, refused and limited.
 
-test_browser.py             Responses in a real browser: a listing, a site with images, a form
 test_client_abort.py        Requests whose client has closed the connection before they are run
 test_early_hints.py         103 Early Hints that an application sends before its response
 test_environ_keys.py        Names chosen by clients are neither interned nor kept
@@ -10,7 +9,6 @@ test_head_cache.py          A repeated head is not parsed again, and shares noth
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
 test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `h2`
 test_limits.py              Limits of time and size over real connections, and responses beyond them
-test_long_poll.py           Long polls: responses that stay open without a thread, in every mode
 test_pieces.py              Responses in pieces: those made quickly leave together, none waits
 test_queue_timeout.py       `queue_timeout`: who has waited too long for a thread is refused
 test_request_timeout.py     `request_timeout`: a hanging request is interrupted, others go on

@@ -12,20 +12,6 @@ from tests.testkit.server import Server
 
 ECHO = "tests/apps/echo.py"
 
-#: As clients send them, head and body.
-REQUESTS = [
-    b"GET /plain HTTP/1.1\r\nHost: a\r\n\r\n",
-    b"GET /plain/longer HTTP/1.1\r\nHost: a\r\n\r\n",
-    b"GET /plain?q=1 HTTP/1.1\r\nHost: a\r\n\r\n",
-    b"GET /plain HTTP/1.1\r\nHost: a\r\nCookie: secret=1\r\n\r\n",
-    b"GET /plain HTTP/1.1\r\nHost: a\r\nCookie: secret=2\r\n\r\n",
-    b"POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-    b"POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
-    b"POST /form HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
-    b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
-    b"GET /old HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-]
-
 
 #: What requests are put together of: method, target, two fields, and the body with its length.
 PARTS = [
@@ -55,7 +41,7 @@ def similar(draw: st.DrawFn) -> list[bytes]:
 
 
 #: Few requests, and in which order they come: what is one item of the list is sent at once.
-CONVERSATIONS = (similar() | st.lists(st.sampled_from(REQUESTS), min_size=1, max_size=4)).flatmap(
+CONVERSATIONS = similar().flatmap(
     lambda requests: st.lists(
         st.lists(st.sampled_from(requests), min_size=1, max_size=6), min_size=1, max_size=12
     )
@@ -101,8 +87,6 @@ def test_an_environ_that_was_changed(serve: Serve) -> None:
 
 def described(response: Response) -> object:
     """What must be the same: status and, from our application, all of the environ but the port."""
-    if response.status == 204:
-        return response.status
     told = response.json()
     del told["environ"]["REMOTE_PORT"]
     return response.status, told

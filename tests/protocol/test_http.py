@@ -66,13 +66,9 @@ def answers_to(case: Case, connection: Connection) -> list[Response]:
     return responses
 
 
-def check_case(case: Case, connection: Connection, slowly: bool) -> None:
+def check_case(case: Case, connection: Connection) -> None:
     # What stands behind a message that is refused must never be taken for a request.
-    data = case.send + smuggled(case) if case.close else case.send
-    if slowly:
-        connection.send_slowly(data)
-    else:
-        connection.send(data)
+    connection.send(case.send + smuggled(case) if case.close else case.send)
     responses = answers_to(case, connection)
     may_continue = b"100-continue" in case.send.lower() and b" HTTP/1.1" in case.send
     for response in responses:
@@ -94,52 +90,23 @@ def check_case(case: Case, connection: Connection, slowly: bool) -> None:
         assert after.json()["environ"]["PATH_INFO"] == "/after"
 
 
-def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
-    """Check cases, at once on a connection that is kept, octet by octet each on its own."""
+@pytest.mark.parametrize("app", [(ECHO,), STREAMED], ids=["whole", "streamed"])
+@pytest.mark.parametrize("file", CASES)
+def test_cases(serve: Serve, file: str, app: tuple[str, ...]) -> None:
+    """The core's tests also send them octet by octet (core/http/tests/cases.rs)."""
+    server = serve(*app)
 
     def check(case: Case) -> None:
         before = server.log_size()
-        connections = KeptConnection(server.connect) if slowly or case.close else kept
+        connections = KeptConnection(server.connect) if case.close else kept
         with connections.use(keep=connections is kept) as connection:
-            check_case(case, connection, slowly)
+            check_case(case, connection)
         log = log_since(server, before, other)
         assert "/smuggled" not in log
         assert "/never" not in log
 
     with KeptConnection(server.connect) as kept, KeptConnection(server.connect) as other:
-        check_each(cases, check)
-
-
-@pytest.mark.each_mode
-@pytest.mark.parametrize("app", [(ECHO,), STREAMED], ids=["whole", "streamed"])
-@pytest.mark.parametrize("file", CASES)
-def test_cases(serve: Serve, file: str, app: tuple[str, ...]) -> None:
-    check_cases(serve(*app), CASES[file], slowly=False)
-
-
-@pytest.mark.parametrize(
-    "app",
-    # The core reads whole bodies; its tests do this as well (core/http/tests/cases.rs).
-    [STREAMED, pytest.param((ECHO,), marks=pytest.mark.full)],
-    ids=["streamed", "whole"],
-)
-@pytest.mark.parametrize("file", CASES)
-def test_cases_octet_by_octet(serve: Serve, file: str, app: tuple[str, ...]) -> None:
-    check_cases(serve(*app), CASES[file], slowly=True)
-
-
-@pytest.mark.parametrize("file", CASES)
-def test_cases_of_clients_that_only_read_then(patient: Server, file: str) -> None:
-    """The client has closed its half of the connection; it is answered all the same."""
-
-    def check(case: Case) -> None:
-        with patient.connect() as connection:
-            connection.send(case.send)
-            connection.socket.shutdown(socket.SHUT_WR)
-            answers_to(case, connection)
-            assert connection.at_end(), "the connection stays open"
-
-    check_each(CASES[file], check)
+        check_each(CASES[file], check)
 
 
 @pytest.mark.parametrize(
@@ -204,18 +171,6 @@ def test_cases_of_answers(serve: Serve, file: str, way: str) -> None:
 
 
 # The life of a connection
-
-
-def test_keep_alive_of_1_0(echo: Server) -> None:
-    with echo.connect() as connection:
-        for number in range(3):
-            response = connection.request(
-                "GET", f"/{number}", "Connection: keep-alive", version="HTTP/1.0"
-            )
-            assert response.get("Connection") == "keep-alive"
-        response = connection.request("GET", "/last", version="HTTP/1.0")
-        assert response.get("Connection") in (None, "close")
-        assert connection.at_end()
 
 
 @pytest.mark.each_mode
@@ -321,9 +276,7 @@ def test_long_heads(serve: Serve, options: tuple[str, ...]) -> None:
     [
         ("/one", "length", b"hello"),
         ("/several", "length", b"one two three"),
-        ("/pair", "length", b"one two"),
         ("/empty", "length", b""),
-        ("/many_pieces", "length", b"0123456789" * 5_000),
         ("/large", "length", b"0123456789" * 500_000),
         ("/generated", "chunked", b"one two three"),
         ("/nothing_generated", "", b""),

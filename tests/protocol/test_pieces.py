@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.pieces import LARGE, MANY
+from tests.apps.pieces import MANY
 from tests.conftest import Serve
 from tests.testkit.client import Connection
 from tests.testkit.server import Server
@@ -40,12 +40,6 @@ def test_pieces_made_quickly_leave_together(server: Server, path: str) -> None:
             assert segments(connection) < count * MANY / 4
 
 
-def test_large_pieces_arrive_whole(server: Server) -> None:
-    with server.connect() as connection:
-        body = connection.request("GET", "/large").body
-    assert body == b"".join(bytes([number]) * LARGE for number in range(64))
-
-
 def test_no_piece_waits_for_the_next(server: Server, tmp_path: Path) -> None:
     """The application makes the fourth only when the client has the three before."""
     for number in range(3):
@@ -56,10 +50,3 @@ def test_no_piece_waits_for_the_next(server: Server, tmp_path: Path) -> None:
                 pass
             gate.touch()
             assert connection.response().body == b"one,two,three,four"
-
-
-def test_what_was_made_before_a_failure_arrives(serve: Serve) -> None:
-    server = serve(PIECES, tracebacks=True)
-    with server.connect() as connection:
-        connection.send_request("GET", "/failing")
-        assert b"one," in connection.rest()

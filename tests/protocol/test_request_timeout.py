@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import linecache
 import os
 import re
@@ -28,21 +29,20 @@ ALWAYS = ("/compute", "/nap")
 IN_MAIN_THREAD = ("/sleep", "/receive", "/lock")
 
 
-def hung_in(server: Server, anywhere: bool = False) -> list[str]:
+def hung_in(server: Server) -> list[str]:
     """The functions in which the application was said to hang; the line is checked."""
     found = []
     place = re.compile(r"\(request_timeout\) the application is in (\S+):(\d+) in (\w+)\n")
     for file, line, function in place.findall(server.log()):
-        assert anywhere or Path(file).name == "slow.py"
-        assert anywhere or linecache.getline(file, int(line)).endswith("# here\n")
+        assert Path(file).name == "slow.py"
+        assert linecache.getline(file, int(line)).endswith("# here\n")
         found.append(function)
     return found
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_who_hangs_is_interrupted(mode: str, times: int) -> None:
-    paths = times * (ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD)
+def test_who_hangs_is_interrupted(mode: str) -> None:
+    paths = ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD
     with Server(SLOW, mode, *SOON, "--workers", "1") as server:
         connection = server.connect()
         for path in paths:
@@ -50,11 +50,11 @@ def test_who_hangs_is_interrupted(mode: str, times: int) -> None:
             assert (response.status, response.body) == (504, b"504 Gateway Timeout\n")
             assert connection.request("GET", "/", "X-Name: me").body == b"me"
         for path in paths:
-            server.wait_log(
-                f"GET {path}: the application was interrupted, its client got 504", times
-            )
+            server.wait_log(f"GET {path}: the application was interrupted, its client got 504")
+        stacks = ", which runs it (most recent call last):\n"
+        server.wait_log(stacks, len(paths))
+        assert server.log().count(stacks) == len(paths)
         assert hung_in(server) == [path[1:] for path in paths]
-        assert server.log().count(", which runs it (most recent call last):\n") == len(paths)
         assert "cannot be interrupted" not in server.log()
 
 
@@ -106,22 +106,21 @@ def test_who_cannot_be_interrupted_is_answered_for(mode: str) -> None:
 
 # In other modes, the application is interrupted in the system call, and answers by itself.
 @pytest.mark.parametrize("mode", ["threading"])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_an_answer_in_the_place_of_the_application_is_logged_and_counted_once(
-    mode: str, method: str, tmp_path: Path
+    mode: str, tmp_path: Path
 ) -> None:
     os.mkfifo(fifo := tmp_path / "fifo")
     log = tmp_path / "access.log"
     admin = Admin(tmp_path)
     options = (*SOON, "--access-log", str(log), "--access-log-format", "%m %U %s %b")
     with Server("tests/apps/gate.py", mode, *options, *admin.options) as server:
-        assert server.request(method, f"/read?{fifo}").status == 504
+        assert server.get(f"/read?{fifo}").status == 504
         size = len(b"504 Gateway Timeout: the application took too long\n")
-        line = f"{method} /read 504 {size if method == 'GET' else '-'}\n"
+        line = f"GET /read 504 {size}\n"
         # The application has not returned yet, and perhaps never will.
         wait_for(lambda: log.read_text() == line, "the line of the 504")
-        figures = admin.figures()
-        assert (figures["responses"]["5xx"], figures["timed_out"]) == (1, 1)
+        wait_for(lambda: admin.figures()["timed_out"] == 1, "the count of what has timed out")
+        wait_for(lambda: admin.figures()["responses"]["5xx"] == 1, "the count of responses")
         # The application that was interrupted may close the fifo as soon as it has opened it.
         with contextlib.suppress(BrokenPipeError):
             fifo.write_text("late")
@@ -201,36 +200,18 @@ def test_a_limit_below_a_millisecond_is_one(mode: str) -> None:
         assert server.get("/nap").status == 504
 
 
-@pytest.mark.parametrize("mode", ["threading", "gevent"])
-def test_neighbours_do_not_notice(mode: str) -> None:
-    with Server(SLOW, mode, *SOON) as server:
-
-        def ask(name: int) -> int:
-            with server.connect() as connection:
-                for count in range(100):
-                    response = connection.request("GET", "/", f"X-Name: {name}-{count}")
-                    assert (response.status, response.body) == (200, f"{name}-{count}".encode())
-            return 200
-
-        with ThreadPoolExecutor(8) as pool:
-            hanging = [pool.submit(lambda: server.get("/nap").status) for _ in range(4)]
-            healthy = [pool.submit(ask, name) for name in range(20)]
-            assert [future.result() for future in healthy] == [200] * 20
-            assert [future.result() for future in hanging] == [504] * 4
-        server.wait_log("its client got 504", 4)
-        assert hung_in(server) == ["nap"] * 4
-
-
 @pytest.mark.each_mode
-@pytest.mark.parametrize("requests", [60, pytest.param(300, marks=pytest.mark.full)])
-def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> None:
+def test_at_the_edge_every_answer_is_the_right_one(mode: str) -> None:
     """The timeout strikes when the application is just through, or about to be: again and again."""
     with Server(SLOW, mode, "--request-timeout", "0.004", "--log-level", "info") as server:
+        seen = set[int]()
 
         def ask(name: int) -> list[int]:
             statuses = []
             connection = server.connect()
-            for count in range(requests):
+            for count in itertools.count():
+                if count >= 60 and len(seen) == 2:
+                    break
                 # 3 to 5 ms.
                 seconds = 0.003 + (count * 7 + name) % 100 * 0.00002
                 text = f"{name}-{count}"
@@ -240,39 +221,17 @@ def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> 
                     (504, b"504 Gateway Timeout\n"),
                 )
                 statuses.append(response.status)
+                seen.add(response.status)
             connection.close()
             return statuses
 
         with ThreadPoolExecutor(4) as pool:
             statuses = [status for answers in pool.map(ask, range(4)) for status in answers]
-        assert set(statuses) == {200, 504}, "the edge was missed"
         server.wait_log("its client got 504", statuses.count(504))
         log = server.log()
         assert log.count("its client got 504") == statuses.count(504)
         assert "failed" not in log
         assert "cannot be interrupted" not in log
-
-
-@pytest.mark.each_mode
-@pytest.mark.parametrize("times", [2, pytest.param(10, marks=pytest.mark.full)])
-def test_what_is_just_being_sent_is_sent(mode: str, times: int) -> None:
-    """It strikes while the server takes over the answer: too late, and the next one is spared."""
-    with Server(SLOW, mode, "--request-timeout", "0.005") as server:
-        connection = server.connect()
-        late = 0
-        for attempt in range(1_000):
-            # How much takes longer than that depends on the machine.
-            octets = 8_000_000 * (1 + attempt // 50)
-            response = connection.request("GET", f"/large?{octets}")
-            late += response.status == 504
-            assert response.status == 504 or len(response.body) == octets
-            if len(hung_in(server, anywhere=True)) >= late + times:
-                break
-        else:
-            raise AssertionError("the moment was missed")
-        assert "failed" not in server.log()
-        assert "cut short" not in server.log()
-        wait_for(lambda: server.log().count("its client got 504") == late, f"{late} times 504")
 
 
 def test_the_library_interrupts_threads_and_leaves_signals_alone() -> None:

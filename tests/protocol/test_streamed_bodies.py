@@ -11,9 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-import poorhttp
 from tests.apps.long import BLOCK, BLOCKS
-from tests.apps.streamed import WAYS, application, summary
+from tests.apps.streamed import WAYS, summary
 from tests.conftest import Serve
 from tests.testkit.cases.gateway import BEGIN, PARAMS, STDIN, pack, record, recorded
 from tests.testkit.client import Closed, Connection, receive_until
@@ -160,7 +159,6 @@ def test_a_connection_is_kept_by_who_does_not_look_for_the_end(serve: Serve) -> 
             assert (answer.body, answer.get("Connection")) == (summary(content), None)
 
 
-@pytest.mark.each_mode
 def test_pipelined_requests_are_answered_in_their_order(serve: Serve) -> None:
     content = body(12_000)
     request = b"POST /whole HTTP/1.1\r\nHost: a\r\nContent-Length: 12000\r\n\r\n" + content
@@ -195,32 +193,6 @@ def test_only_what_is_asked_for_is_streamed(serve: Serve) -> None:
         head = b"POST /b/kind HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.send(head + chunked(b"short", 2))
         assert connection.response().body == b"BytesIO 5 5"
-
-
-def test_hosts_and_mounts(mode: str, tmp_path: Path) -> None:
-    config = tmp_path / "poorhttp.ini"
-    config.write_text(
-        f"[http]\ntarget = {APP}\nmount = /in={APP}\nstream_request_body = /in\n"
-        f"[host:other]\nstream_request_body = on\n"
-    )
-    content = body(MUCH)
-    with Server(APP, mode, "-c", str(config)) as server, server.connect() as connection:
-        assert connection.request("POST", "/kind", body=content).body.startswith(b"BytesIO")
-        assert connection.request("POST", "/in/kind", body=content).body.startswith(b"Streamed")
-        lines = f"POST /kind HTTP/1.1\r\nHost: other\r\nContent-Length: {MUCH}\r\n\r\n"
-        connection.send(lines.encode() + content)
-        assert connection.response().body.startswith(b"StreamedInput")
-
-
-def test_a_server_of_a_program() -> None:
-    content = body(MUCH)
-    with poorhttp.Server(application, stream_request_body="/up") as server:
-        address = server.url.rpartition("/")[2].partition(":")
-        with Connection((address[0], int(address[2]))) as connection:
-            rest = half_sent(connection, "/up/kind", content)
-            connection.send(rest)
-            assert connection.response().body == f"StreamedInput {MUCH} {MUCH}".encode()
-            assert connection.request("POST", "/kind", body=content).body.startswith(b"BytesIO")
 
 
 def test_programs_get_their_body_whole(tmp_path: Path) -> None:
@@ -285,27 +257,6 @@ def test_a_client_that_leaves(serve: Serve) -> None:
     server.wait_log("POST /caught: the client left before the end of the response")
 
 
-def test_the_access_log(mode: str, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
-    options = ("--access-log", str(log), "--access-log-format", "%s %b %X", "--workers", "1")
-    content = body(MUCH)
-    with Server(APP, mode, *ON, *options) as server:
-        with server.connect() as connection:
-            assert connection.request("POST", "/whole", body=content).status == 200
-            connection.send_request("POST", "/refuse", "Content-Length: 1000000000")
-            assert connection.response().status == 413
-        with server.connect() as connection:
-            half_sent(connection, "/caught", content)
-            server.wait_log("entered caught")
-        server.wait_log("caught ConnectionResetError")
-        with server.connect() as connection:
-            half_sent(connection, "/whole", content)
-            server.wait_log("entered whole", 2)
-        wait_for(lambda: log.read_text().count("\n") == 4, "four lines of the access log")
-    length = len(summary(content))
-    assert log.read_text().splitlines() == [f"200 {length} +", "413 2 -", "400 - X", "499 - X"]
-
-
 @pytest.mark.each_mode
 def test_request_timeout_interrupts_a_read(mode: str) -> None:
     with Server(APP, mode, *ON, "--request-timeout", "0.5") as server:
@@ -335,20 +286,6 @@ def test_a_reload_and_a_stop_wait_for_the_body(mode: str) -> None:
             connection.close()
         assert server.wait() == 0
         server.ended()
-
-
-@pytest.mark.parametrize("mode", ["threading", "gevent"], indirect=True)
-def test_others_are_served_meanwhile(serve: Serve, mode: str) -> None:
-    content = body(MUCH)
-    server = serve(APP, *ON)
-    waiting = [server.connect() for _ in range(3)]
-    for _ in range(3):
-        rests = [half_sent(connection, "/whole", content) for connection in waiting]
-        for _ in range(50):
-            assert server.request("POST", "/whole", body=b"a").body == summary(b"a")
-        for connection, rest in zip(waiting, rests, strict=True):
-            connection.send(rest)
-            assert connection.response().body == summary(content)
 
 
 def test_notices_wake_greenlets_in_any_order() -> None:

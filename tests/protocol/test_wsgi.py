@@ -15,7 +15,6 @@ from tests.testkit.client import BadResponse, Response
 from tests.testkit.server import Server, wait_for
 
 PEP3333 = "tests/apps/pep3333.py"
-ECHO = "tests/apps/echo.py"
 
 tokens = count(1)
 DIGITS = b"0123456789" * 30_000
@@ -36,15 +35,12 @@ def bare(serve: Serve) -> Server:
 # start_response and write()
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [
         ("/plain", 200, b"plain"),
         ("/late_empty_pieces", 404, b"changed"),
         ("/replaced", 404, b"replaced"),
-        ("/first_with_exc_info", 404, b"first"),
-        ("/exc_info_none", 200, b"none"),
         ("/headers_changed_later", 200, b"kept"),
         ("/written_and_returned", 200, b"one two three"),
         ("/written_result", 200, b"written [None, None]"),
@@ -132,13 +128,11 @@ def test_bodies_that_only_some_servers_take(bare: Server) -> None:
 # wsgi.file_wrapper
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("target", "body"),
     [
         ("/file", DIGITS),
         ("/file?299995", b"56789"),
-        ("/file?300000", b""),
         ("/file?400000", b""),
         ("/file_length", DIGITS),
         ("/file_empty", b""),
@@ -166,15 +160,12 @@ def test_file_wrapper_keeps_to_the_length(bare: Server) -> None:
 LINES = b"first\nsecond\r\n\nfourth without end"
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("path", "body", "expected"),
     [
         ("/read_some", b"0123456789", ["012", "", "34567", "89"]),
-        ("/read_some", b"", ["", "", "", ""]),
         ("/read_lines", LINES, ["first\n", "se", "cond\r\n", "\n", "fourth without end"]),
         ("/read_iterated", LINES, ["first\n", "second\r\n", "\n", "fourth without end"]),
-        ("/read_iterated", b"", []),
         ("/read_nothing", b"0123456789", None),
     ],
 )
@@ -197,21 +188,11 @@ def test_input_read_whole(bare: Server) -> None:
     assert lines[0] == "first\n"
 
 
-def test_input_of_many_lines_on_disk(server: Server) -> None:
-    """Large enough for a temporary file."""
-    body = b"".join(b"line %d\n" % number for number in range(300_000))
-    lines = server.request("POST", "/read_iterated", body=body).json()
-    assert "".join(lines).encode() == body
-    assert len(lines) == 300_000
-
-
 def test_errors(server: Server) -> None:
     before = server.log().count("printed\n")
     server.get("/errors")
-    server.wait_log("printed\n", before + 1)
-    log = server.log()
-    assert "noted \N{SNOWMAN}\n" in log
-    assert "line one\nline two\n" in log
+    for text in ("printed\n", "noted \N{SNOWMAN}\n", "line one\nline two\n"):
+        server.wait_log(text, before + 1)
 
 
 # What is wrong
@@ -224,15 +205,10 @@ def is_500(response: Response) -> bool:
     return response.status == 500
 
 
-@pytest.mark.parametrize(
-    ("method", "name"),
-    [("GET", name) for name in WRONG]
-    # Content that is not sent need not be looked at.
-    + [("HEAD", name) for name in WRONG if not name.startswith(("piece-", "generated-", "body-"))],
-)
-def test_wrong_answer(bare: Server, method: str, name: str) -> None:
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_answer(bare: Server, name: str) -> None:
     before = bare.log().count("Traceback")
-    assert is_500(bare.request(method, f"/wrong/{name}"))
+    assert is_500(bare.get(f"/wrong/{name}"))
     bare.wait_log("Traceback", before + 1)
     assert bare.get("/plain").body == b"plain"
 
@@ -240,7 +216,6 @@ def test_wrong_answer(bare: Server, method: str, name: str) -> None:
 def test_an_empty_answer_that_was_never_started(bare: Server) -> None:
     before = len(bare.log())
     assert is_500(bare.get("/never_started_empty"))
-    assert bare.get("/plain").body == b"plain"
     wait_for(lambda: "start_response" in bare.log()[before:], "it in the log")
 
 
@@ -291,13 +266,8 @@ def test_too_many_octets_that_end_the_application_are_logged(bare: Server) -> No
         assert connection.request("GET", "/too_many_written").body == b"right"
         assert connection.request("GET", "/plain").body == b"plain"
     wait_for(lambda: "ValueError: write() has given 38 bytes more" in bare.log()[before:], "it")
-    assert "/too_many_written: the application failed" in bare.log()[before:]
-
-
-def test_write_names_the_type_that_it_does_not_take(bare: Server) -> None:
-    lines = bare.get("/written_no_bytes").body.decode().splitlines()
-    wrong = "a piece of the body must be bytes (PEP 3333), not"
-    assert lines == [f"{wrong} {kind}" for kind in ("str", "list", "NoneType", "bytearray")]
+    said = "/too_many_written: the application failed"
+    wait_for(lambda: said in bare.log()[before:], said)
 
 
 @pytest.mark.each_mode

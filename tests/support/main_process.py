@@ -46,15 +46,9 @@ PLACES = 64
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer with process, path and body; a path that names a file is waited for.
 
-    Below /begun the answer is begun before that, and its rest comes afterwards. Below /parked it is
-    left open.
+    Below /begun the answer is begun before that, and its rest comes afterwards.
     """
     path = environ["PATH_INFO"]
-    if path.startswith("/parked"):
-        start_response("200 OK", [("Content-Type", "text/event-stream")])(b"waits;")
-        missed = int(environ["QUERY_STRING"] or 0)
-        start_response.long_poll(b"farewell", missed=missed)  # type: ignore[attr-defined]
-        return []
     text = b"%d %s %s" % (os.getpid(), path.encode(), environ["wsgi.input"].read())
     begun = path.startswith("/begun/")
     gate = path.removeprefix("/begun")

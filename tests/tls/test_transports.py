@@ -75,7 +75,7 @@ def test_a_transport_of_others_carries_http(env: dict[str, str]) -> None:
         assert received.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"Strict-Transport-Security: max-age=7\r\n" in received
         assert b'"scheme": "https"' in received
-        assert "listening on sealed://127.0.0.1:" in server.log()
+        server.wait_log("listening on sealed://127.0.0.1:")
 
 
 def test_what_it_says_of_itself_is_shown(env: dict[str, str]) -> None:
