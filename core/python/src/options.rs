@@ -201,7 +201,11 @@ fn field<T: FieldType>(object: &Bound<'_, PyAny>, name: &str) -> Result<T, Strin
 }
 
 /// The value of a field.
-fn attribute<'py>(object: &Bound<'py, PyAny>, name: &str, annotation: &Annotation) -> Result<Bound<'py, PyAny>, String> {
+fn attribute<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    annotation: &Annotation,
+) -> Result<Bound<'py, PyAny>, String> {
     object.getattr(name).map_err(|error| match error.is_instance_of::<PyAttributeError>(object.py()) {
         true => format!("{name}: the field is missing; it should be {annotation}"),
         false => format!("{name}: {error}"),
