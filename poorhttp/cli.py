@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -110,6 +111,9 @@ class CommandLine(Arguments):
         """Serve until a stop signal, and return the exit code."""
         from poorhttp import supervisor
 
+        # Modules stay in any case: without them, the collection before the first fork takes 3 ms
+        # less, of 45 until the first answer.
+        gc.freeze()
         try:
             services = self.settings()
             if not services[0].supervisor:

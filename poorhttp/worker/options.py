@@ -7,7 +7,6 @@ Rust has the same fields (`core/reactor/src/options.rs`, `core/files/src/options
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 
 from poorhttp._core import (
     LogWriter,
@@ -45,6 +44,7 @@ def _refuse(self: object, name: str, value: object = None) -> None:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextvars import ContextVar
     from dataclasses import dataclass
     from typing import Any, TypeVar
 

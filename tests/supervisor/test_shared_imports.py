@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,28 @@ def found(folder: Path, mode: str, *options: str, first: str = "") -> list[str]:
     (folder / "this_one.py").write_text("")
     with Server("app:application", mode, *options, cwd=folder):
         return (folder / "found").read_text().splitlines()
+
+
+#: Modules that take time and memory in every process, until an application imports them.
+LARGE = (
+    *("asyncio", "contextvars", "dataclasses", "inspect", "json", "logging", "re", "shutil"),
+    *("signal", "socket", "ssl", "subprocess", "tempfile", "threading", "typing", "urllib"),
+)
+
+
+def test_a_plain_worker_has_no_large_modules(tmp_path: Path) -> None:
+    """But those that this version of Python imports for `python -m`."""
+    bare = "import sys, runpy; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", bare], capture_output=True, text=True, check=True)
+    (tmp_path / "app.py").write_text(
+        "import sys\nfound = ' '.join(sys.modules).encode()\n"
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n    return [found]\n"
+    )
+    with Server("app:application", "single", cwd=tmp_path) as server:
+        found = server.get("/").body.decode().split()
+    assert "poorhttp.worker.worker" in found
+    assert not {*LARGE} & {*found} - {*run.stdout.split()}
 
 
 @pytest.mark.parametrize("mode", ["forking", "threading"])

@@ -1,7 +1,7 @@
 //! Interface of encoders of content codings (gzip, Brotli, zstd), which another extension module implements.
 
 use std::ffi::c_void;
-use std::fmt::Debug;
+use std::fmt;
 
 use poorhttp_http::ContentCoding;
 
@@ -48,7 +48,7 @@ pub struct Step {
 }
 
 /// A content coding as a stream: bytes in, coded bytes out.
-pub trait Encoder: Debug + Send {
+pub trait Encoder: Send {
     /// Prepares it for another body. Fails for a coding that cannot be reset.
     fn reset(&mut self, body: Body) -> Result<(), Failed>;
 
@@ -71,10 +71,24 @@ pub trait Encoder: Debug + Send {
     }
 }
 
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Encoder")
+    }
+}
+
 /// Makes encoders.
-pub trait Encoders: Debug + Send + Sync {
+pub trait Encoders: Send + Sync {
     /// An encoder for a coding at a level of its own scale.
     fn encoder(&self, coding: ContentCoding, level: i32, body: Body) -> Result<Box<dyn Encoder>, Failed>;
+}
+
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn Encoders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Encoders")
+    }
 }
 
 /// Name of the capsule that holds a [`CodingsTable`].

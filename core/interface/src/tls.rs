@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::c_void;
-use std::fmt::Debug;
+use std::fmt;
 
 use crate::kernel::{KernelKeys, Records};
 use crate::table::{Header, Sink};
@@ -32,7 +32,7 @@ pub struct Failed;
 pub type Variables = Vec<(Cow<'static, str>, String)>;
 
 /// The certificates of a service, which may be replaced while sessions are open.
-pub trait Certificates: Debug + Send + Sync {
+pub trait Certificates: Send + Sync {
     /// A session whose client has sent nothing yet. An error is its reason.
     fn session(&self) -> Result<Box<dyn Session>, String>;
 
@@ -40,8 +40,15 @@ pub trait Certificates: Debug + Send + Sync {
     fn replace(&self, written: &[u8]) -> Result<(), String>;
 }
 
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certificates")
+    }
+}
+
 /// The server's side of a session, without I/O.
-pub trait Session: Debug + Send {
+pub trait Session: Send {
     /// Whether the handshake is not complete.
     fn is_handshaking(&self) -> bool;
 
@@ -84,6 +91,13 @@ pub trait Session: Debug + Send {
 
     /// The variables of the session for the environ; after the handshake, and before [`Session::offload`].
     fn variables(&self) -> Variables;
+}
+
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
 }
 
 /// Bits of the state of a session, as the functions of [`TlsTable`] return them.

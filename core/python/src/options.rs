@@ -4,6 +4,7 @@
 //! type, is a TypeError that names it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
@@ -17,19 +18,48 @@ use crate::error_log::LogWriter;
 use crate::sink::Sink;
 use crate::worker_status::{SharedStatuses, WorkerStatus};
 
-/// A type of fields.
+/// A type of fields, which is shown as Python annotates it.
+enum Annotation {
+    Plain(&'static str),
+    Optional(&'static Annotation),
+    Sequence(&'static Annotation),
+    Tuple(&'static [Annotation]),
+}
+
+impl fmt::Display for Annotation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Annotation::Plain(name) => f.write_str(name),
+            // None is one.
+            Annotation::Optional(Annotation::Plain("object")) => f.write_str("object"),
+            Annotation::Optional(inner) => write!(f, "{inner} | None"),
+            Annotation::Sequence(item) => write!(f, "Sequence[{item}]"),
+            Annotation::Tuple(items) => {
+                f.write_str("tuple[")?;
+                for (number, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if number == 0 { "" } else { ", " })?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// Type of a field in Rust.
 trait FieldType: Sized {
-    /// As Python annotates it.
-    fn annotation() -> String;
+    const ANNOTATION: Annotation;
 
     /// Reads a value. The error is a text: which value should be what.
     fn read(value: &Bound<'_, PyAny>) -> Result<Self, String>;
 }
 
+/// Name and annotation of a field.
+type Field = (&'static str, Annotation);
+
 /// The fields of a class of Python, which a struct has too.
 trait Fields: Sized {
-    /// Name and annotation of each.
-    fn annotations() -> Vec<(&'static str, String)>;
+    /// Name and annotation of each, in groups.
+    const FIELDS: &'static [&'static [Field]];
 
     /// Reads all of them. The error is a text as of [`FieldType::read`].
     fn read(object: &Bound<'_, PyAny>) -> Result<Self, String>;
@@ -48,9 +78,8 @@ pub(crate) type Route = (String, String, Option<PathBuf>, StaticOptions);
 macro_rules! implement_fields {
     ($struct:ident { $($field:ident $name:ident: $type:ty,)* } $($defaults:tt)*) => {
         impl Fields for $struct {
-            fn annotations() -> Vec<(&'static str, String)> {
-                vec![$((stringify!($name), <$type as FieldType>::annotation()),)*]
-            }
+            const FIELDS: &'static [&'static [Field]] =
+                &[&[$((stringify!($name), <$type as FieldType>::ANNOTATION),)*]];
 
             fn read(object: &Bound<'_, PyAny>) -> Result<Self, String> {
                 Ok($struct { $($field: field(object, stringify!($name))?,)* $($defaults)* })
@@ -125,9 +154,7 @@ pub(crate) struct WorkerOptions {
 }
 
 impl Fields for WorkerOptions {
-    fn annotations() -> Vec<(&'static str, String)> {
-        [Settings::annotations(), Given::annotations()].concat()
-    }
+    const FIELDS: &'static [&'static [Field]] = &[Settings::FIELDS[0], Given::FIELDS[0]];
 
     fn read(object: &Bound<'_, PyAny>) -> Result<Self, String> {
         Ok(WorkerOptions { settings: Settings::read(object)?, given: Given::read(object)? })
@@ -144,37 +171,64 @@ impl WorkerOptions {
 /// The fields of the classes `WorkerOptions` and `StaticOptions` that the reactor reads, each with its annotation.
 #[pyfunction]
 pub(crate) fn option_fields() -> BTreeMap<&'static str, Vec<(&'static str, String)>> {
-    [("WorkerOptions", WorkerOptions::annotations()), ("StaticOptions", StaticOptions::annotations())].into()
+    let shown = |groups: &[&'static [Field]]| {
+        groups.iter().copied().flatten().map(|(name, annotation)| (*name, annotation.to_string())).collect()
+    };
+    [("WorkerOptions", shown(WorkerOptions::FIELDS)), ("StaticOptions", shown(StaticOptions::FIELDS))].into()
 }
 
 /// Reads all fields of an object, which has no others.
 fn read_all<T: Fields>(object: &Bound<'_, PyAny>) -> Result<T, String> {
     let read = T::read(object)?;
-    let known = T::annotations();
-    let has = object.getattr("__dict__").and_then(|fields| Ok(fields.cast_into::<PyDict>()?));
-    for name in has.iter().flat_map(|fields| fields.keys()) {
-        if !known.iter().any(|(known, _)| name.to_string() == *known) {
-            return Err(format!("{name}: the reactor has no such field; core/python/src/options.rs lists them"));
-        }
-    }
+    refuse_others(object, T::FIELDS)?;
     Ok(read)
 }
 
-/// Reads a field of an object.
+/// Names an attribute of an object that is none of these fields, as an error.
+fn refuse_others(object: &Bound<'_, PyAny>, fields: &[&[Field]]) -> Result<(), String> {
+    let has = object.getattr("__dict__").and_then(|fields| Ok(fields.cast_into::<PyDict>()?));
+    for name in has.iter().flat_map(|has| has.keys()) {
+        if !fields.iter().copied().flatten().any(|(known, _)| name.to_string() == *known) {
+            return Err(format!("{name}: the reactor has no such field; core/python/src/options.rs lists them"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a field of an object. What does not depend on the type is not compiled for each of them: see the two functions below.
 fn field<T: FieldType>(object: &Bound<'_, PyAny>, name: &str) -> Result<T, String> {
-    let annotation = T::annotation();
-    let value = object.getattr(name).map_err(|error| match error.is_instance_of::<PyAttributeError>(object.py()) {
+    T::read(&attribute(object, name, &T::ANNOTATION)?).map_err(|wrong| wrong_field(name, &wrong, &T::ANNOTATION))
+}
+
+/// The value of a field.
+fn attribute<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    annotation: &Annotation,
+) -> Result<Bound<'py, PyAny>, String> {
+    object.getattr(name).map_err(|error| match error.is_instance_of::<PyAttributeError>(object.py()) {
         true => format!("{name}: the field is missing; it should be {annotation}"),
         false => format!("{name}: {error}"),
-    })?;
-    T::read(&value).map_err(|wrong| match wrong.ends_with(&annotation) {
-        true => format!("{name}: {wrong}"),
-        false => format!("{name}: {wrong}; all of it should be {annotation}"),
     })
 }
 
+/// Says what all of a field should be, if the text about a part of it does not.
+#[cold]
+fn wrong_field(name: &str, wrong: &str, annotation: &Annotation) -> String {
+    match wrong.ends_with(&annotation.to_string()) {
+        true => format!("{name}: {wrong}"),
+        false => format!("{name}: {wrong}; all of it should be {annotation}"),
+    }
+}
+
 /// Says that a value should be something else.
-fn should_be(value: &Bound<'_, PyAny>, what: &str) -> String {
+#[cold]
+fn should_be(value: &Bound<'_, PyAny>, what: &Annotation) -> String {
+    should_be_text(value, &what.to_string())
+}
+
+#[cold]
+fn should_be_text(value: &Bound<'_, PyAny>, what: &str) -> String {
     let shown = value.repr().map_or_else(|_| String::from("a value"), |text| text.to_string());
     let class = value.get_type().name().map_or_else(|_| String::new(), |name| format!(" ({name})"));
     format!("{shown}{class} should be {what}")
@@ -184,12 +238,10 @@ fn should_be(value: &Bound<'_, PyAny>, what: &str) -> String {
 macro_rules! plain_types {
     ($($type:ty: $annotation:literal,)*) => {
         $(impl FieldType for $type {
-            fn annotation() -> String {
-                $annotation.into()
-            }
+            const ANNOTATION: Annotation = Annotation::Plain($annotation);
 
             fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
-                value.extract().map_err(|_| should_be(value, $annotation))
+                value.extract().map_err(|_| should_be(value, &Self::ANNOTATION))
             }
         })*
     };
@@ -205,18 +257,24 @@ plain_types! {
     Py<WorkerStatus>: "WorkerStatus",
 }
 
+/// Which whole numbers a field takes.
+#[cold]
+fn between(least: &dyn fmt::Display, most: &dyn fmt::Display) -> String {
+    format!("from {least} to {most}, int")
+}
+
 /// Numbers, of which True and False are none.
 macro_rules! numbers {
     ($($type:ty: $annotation:literal,)*) => {
         $(impl FieldType for $type {
-            fn annotation() -> String {
-                $annotation.into()
-            }
+            const ANNOTATION: Annotation = Annotation::Plain($annotation);
 
             fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
                 let read = (!value.is_instance_of::<PyBool>()).then(|| value.extract().ok()).flatten();
-                let between = || format!("from {} to {}, {}", <$type>::MIN, <$type>::MAX, $annotation);
-                read.ok_or_else(|| should_be(value, &if $annotation == "int" { between() } else { $annotation.into() }))
+                read.ok_or_else(|| match $annotation {
+                    "int" => should_be_text(value, &between(&<$type>::MIN, &<$type>::MAX)),
+                    annotation => should_be_text(value, annotation),
+                })
             }
         })*
     };
@@ -225,9 +283,7 @@ macro_rules! numbers {
 numbers! { i32: "int", u16: "int", u32: "int", u64: "int", usize: "int", f64: "float", }
 
 impl FieldType for Object {
-    fn annotation() -> String {
-        "object".into()
-    }
+    const ANNOTATION: Annotation = Annotation::Plain("object");
 
     fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
         Ok(Object(value.clone().unbind()))
@@ -235,22 +291,18 @@ impl FieldType for Object {
 }
 
 impl FieldType for Callable {
-    fn annotation() -> String {
-        "Callable".into()
-    }
+    const ANNOTATION: Annotation = Annotation::Plain("Callable");
 
     fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
         match value.is_callable() {
             true => Ok(Callable(value.clone().unbind())),
-            false => Err(should_be(value, "Callable")),
+            false => Err(should_be(value, &Self::ANNOTATION)),
         }
     }
 }
 
 impl FieldType for StaticOptions {
-    fn annotation() -> String {
-        "StaticOptions".into()
-    }
+    const ANNOTATION: Annotation = Annotation::Plain("StaticOptions");
 
     fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
         read_all(value).map_err(|wrong| format!("StaticOptions.{wrong}"))
@@ -258,13 +310,7 @@ impl FieldType for StaticOptions {
 }
 
 impl<T: FieldType> FieldType for Option<T> {
-    fn annotation() -> String {
-        match T::annotation().as_str() {
-            // None is one.
-            "object" => "object".into(),
-            annotation => format!("{annotation} | None"),
-        }
-    }
+    const ANNOTATION: Annotation = Annotation::Optional(&T::ANNOTATION);
 
     fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
         if value.is_none() { Ok(None) } else { T::read(value).map(Some) }
@@ -272,12 +318,10 @@ impl<T: FieldType> FieldType for Option<T> {
 }
 
 impl<T: FieldType> FieldType for Vec<T> {
-    fn annotation() -> String {
-        format!("Sequence[{}]", T::annotation())
-    }
+    const ANNOTATION: Annotation = Annotation::Sequence(&T::ANNOTATION);
 
     fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
-        let wrong = || should_be(value, &Self::annotation());
+        let wrong = || should_be(value, &Self::ANNOTATION);
         // A text is a sequence of letters.
         let items = if value.is_instance_of::<PyString>() { None } else { value.try_iter().ok() };
         items.ok_or_else(wrong)?.map(|item| T::read(&item.map_err(|_| wrong())?)).collect()
@@ -288,13 +332,11 @@ impl<T: FieldType> FieldType for Vec<T> {
 macro_rules! tuples {
     ($(($length:literal: $($type:ident $number:literal),*),)*) => {
         $(impl<$($type: FieldType),*> FieldType for ($($type,)*) {
-            fn annotation() -> String {
-                format!("tuple[{}]", [$($type::annotation()),*].join(", "))
-            }
+            const ANNOTATION: Annotation = Annotation::Tuple(&[$($type::ANNOTATION),*]);
 
             fn read(value: &Bound<'_, PyAny>) -> Result<Self, String> {
                 let items = value.cast::<PyTuple>().ok().filter(|items| items.len() == $length);
-                let items = items.ok_or_else(|| should_be(value, &Self::annotation()))?;
+                let items = items.ok_or_else(|| should_be(value, &Self::ANNOTATION))?;
                 let item = |number| items.get_item(number).map_err(|error| error.to_string());
                 Ok(($($type::read(&item($number)?)?,)*))
             }

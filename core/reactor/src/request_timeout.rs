@@ -28,12 +28,19 @@ const LAST_CHANCE: u64 = 1_000;
 
 /// Interrupts applications. Its methods are called by the thread of the request timeout; they must not wait, nor take a lock
 /// that an application may hold.
-pub trait TimeoutHandler: fmt::Debug + Send + Sync {
+pub trait TimeoutHandler: Send + Sync {
     /// The application has had its time.
     fn overdue(&self, request: Arc<TimedRequest>);
 
     /// It could not be interrupted.
     fn stuck(&self, request: &TimedRequest);
+}
+
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn TimeoutHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TimeoutHandler")
+    }
 }
 
 /// Options of the reactor that the thread needs.

@@ -26,7 +26,7 @@ const ROOM: usize = 16 << 10;
 const MOST_OF_HEAD: usize = 1 << 20;
 
 /// The socket that carries the bytes of all streams.
-pub(crate) trait Carrier: fmt::Debug + Send + Sync {
+pub(crate) trait Carrier: Send + Sync {
     /// Receives into `room`; see [`crate::sys::socket::Transport`].
     fn receive(&self, room: &mut [u8]) -> Result<usize, Errno>;
 
@@ -37,9 +37,23 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync {
     fn fd(&self) -> BorrowedFd<'_>;
 }
 
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Carrier")
+    }
+}
+
 /// Who is told that a stream, or the connection itself, has something to do. Called without the lock of the connection.
-pub(crate) trait StreamOwner: fmt::Debug + Send + Sync {
+pub(crate) trait StreamOwner: Send + Sync {
     fn tell(&self, events: &[Ready]);
+}
+
+// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
+impl fmt::Debug for dyn StreamOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StreamOwner")
+    }
 }
 
 /// Index and generation of a slot.
