@@ -1,4 +1,6 @@
-"""Serial and parallel HTTP clients in Python, those of 2010: `-m loadtests.clients.python_client`.
+"""Serial and parallel HTTP clients in Python, as a study of 2010 had them: a program.
+
+`python -m loadtests.clients.python_client`.
 
 One asks in series: connect, send, wait for the first 15 characters and then for the whole page, and
 only then the next. The other has so many threads at once, each of which lives for one request.

@@ -1,4 +1,4 @@
-"""What failed under load, by server and experiment."""
+"""A section of a report: a table of what failed under load, by server and experiment."""
 
 from __future__ import annotations
 

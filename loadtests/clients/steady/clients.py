@@ -1,4 +1,6 @@
-"""Steady load: `python -m loadtests.clients.steady.clients HOST PORT EVERY MIX`.
+"""Clients of all kinds that send requests all the time, until they are told to end: a program.
+
+`python -m loadtests.clients.steady.clients HOST PORT EVERY MIX`.
 
 It says `ready` when it has begun, and answers each line on its standard input with what has
 happened so far, as JSON: `state` only tells it, `stopping` says that the server will stop, after

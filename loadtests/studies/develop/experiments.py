@@ -1,4 +1,4 @@
-"""The experiments `develop`: files are saved while clients send requests.
+"""The experiments `develop`: what requests get, and how soon, while files are saved.
 
 A step is one server in one round.
 """

@@ -1,4 +1,4 @@
-"""Completes the settings by the application that a search finds, and adds Django's static files."""
+"""Finds what to serve, if no option names it, before a worker loads it; adds Django's static files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Notice that a stream may go on: data of its client, room for more of its response, or the client's end has come.
+//! A function to be called once a stream may go on: its request has more data, its response more room, or its client has left.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

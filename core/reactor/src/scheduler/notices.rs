@@ -1,4 +1,4 @@
-//! Calls the notice of a stream when data, room or the end of its client has come.
+//! Calls the function that waits for a stream, once its request has more data, its response more room, or its client has left.
 
 use crate::connection::Connection;
 use crate::connection::notice::Interest;
