@@ -1,4 +1,4 @@
-"""All clients, in the order of the tables."""
+"""All clients of the lab, in the order in which reports list them."""
 
 from __future__ import annotations
 

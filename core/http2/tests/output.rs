@@ -1,4 +1,4 @@
-//! Output that a client does not read, or reads in parts; what the embedding can ask a connection.
+//! Tests of output that a client does not read, or reads in parts, and of what a server can ask a connection about it.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Options of a reactor: those that the configuration has, under their names there, and all that a reactor is made with.
+//! Options of a reactor: `Settings`, which are named as in the configuration, and `Options`, all that a reactor is made with.
 
 use std::sync::Arc;
 

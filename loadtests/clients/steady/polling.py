@@ -1,4 +1,6 @@
-"""Polling clients: `python -m loadtests.clients.steady.polling PORT MIX`.
+"""Clients that ask again soon after each answer, until they are told to end: a program.
+
+`python -m loadtests.clients.steady.polling PORT MIX`.
 
 It says `ready` when it has begun, and answers each line on its standard input: `await MAIN SUB
 SECONDS` with the time of the first answer that had these versions (or `null` if none came within so

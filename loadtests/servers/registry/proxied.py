@@ -1,4 +1,4 @@
-"""Proxies with their configurations of `proxy/`; one and two of our `single` behind each."""
+"""Proxies as configured in `proxy/`, each before one or two servers of ours in mode `single`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study `loops`: every server in every run, three loops each, over every network."""
+"""The study `loops`: how long one client waits for each page when it asks for one after another."""
 
 from __future__ import annotations
 

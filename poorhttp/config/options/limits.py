@@ -1,4 +1,4 @@
-"""The options that limit time and size, with the flags that other servers have for them."""
+"""The options that limit time and size, with flags of other servers; where large bodies are kept."""
 
 from __future__ import annotations
 

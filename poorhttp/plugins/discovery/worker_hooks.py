@@ -1,4 +1,4 @@
-"""Finds what to serve, if no option names it, before a worker loads it; adds Django's static files."""
+"""Finds what to serve, if no option names it, before a worker loads it; static files of Django."""
 
 from __future__ import annotations
 

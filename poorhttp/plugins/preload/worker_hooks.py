@@ -1,4 +1,4 @@
-"""Checks that a worker can be forked after it has served."""
+"""Refuses settings that `refork_after` cannot work with, before a worker is forked from another."""
 
 from __future__ import annotations
 
