@@ -1,4 +1,4 @@
-"""The options that limit time and size, with flags of other servers; where large bodies are kept."""
+"""The options that limit time and size, with the flags of other servers; folder of large bodies."""
 
 from __future__ import annotations
 
