@@ -55,6 +55,16 @@ def current_request() -> RequestName | None:
     `None` without `request_id`, in mode `gevent`, and in a thread that runs none.
     """
 
+def client_disconnected() -> bool:
+    """`poorhttp.client_disconnected` of threads: whether the client has left.
+
+    It means the client of the request that this thread runs. In mode gevent, the environ has the
+    request instead of this function.
+
+    Raises:
+        RuntimeError: this thread runs no request.
+    """
+
 def early_hints(headers: list[tuple[str, str]], /) -> None:
     """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs."""
 
@@ -227,8 +237,11 @@ class WorkerStatus:
     def __init__(self, memory: SharedStatuses, place: int) -> None:
         """Use a place of shared `memory`; raise ValueError if there is no such place."""
 
-    def in_flight(self) -> list[tuple[int, str]]:
-        """Return number and line (escaped) of the newest 64 requests, the newest first."""
+    def in_flight(self, in_pool: bool = False) -> list[tuple[int, str]]:
+        """Return number and line (escaped) of the newest 64 requests, the newest first.
+
+        `in_pool`: without those whose threads do not count among `threads`, as they stream.
+        """
 
     def requests(self) -> Any:
         """Return requests in flight and upgraded connections, the oldest first."""
@@ -448,6 +461,9 @@ class Request:
         Raises:
             ValueError: more bytes than the Content-Length announces; these were not sent.
         """
+    @overload
+    def __call__(self) -> bool:
+        """`poorhttp.client_disconnected` in mode gevent: whether the client has left."""
     @overload
     def __call__(self, headers: list[tuple[str, str]], /) -> None:
         """`wsgi.early_hints` in mode gevent: send a response 103 with these headers at once.

@@ -49,9 +49,10 @@ class Worker:
     #: Calls the application for each request of the reactor.
     serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
     promoted = False  # it has stopped serving, because the main process promotes it
-    #: Starts a thread in the place of the present one, which goes on with a connection that the
-    #: application has got; `None`: the mode has no pool of threads.
-    replace_thread: Callable[[], bool] | None = None
+    #: Starts a thread in the place of one that goes on with its request and then ends: the present
+    #: one, if the application has got its connection, or one whose response streams, by its native
+    #: ID. Returns whether it could. `None`: the mode has no pool of threads.
+    replace_thread: Callable[..., bool] | None = None
     _offers_upgrades = True
 
     def __init__(
@@ -173,6 +174,7 @@ class Worker:
                 raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
                 offer_upgrade=None if self._raw_tcp else self._offer_upgrade,
+                replace_thread=self._replace_thread,
                 reopen_logs=self.signals.reopen if self.signals is not None else None,
                 note_stop=self.signals.note_replaced if self.signals is not None else None,
                 end_line=logs.end_line,
@@ -214,6 +216,9 @@ class Worker:
             return
         wsgi.end_upgraded = hooks.end_upgraded
         hooks.offer_upgrade(environ, request, self.application, self.replace_thread)
+
+    def _replace_thread(self, thread_id: int) -> bool:
+        return self.replace_thread is not None and self.replace_thread(thread_id)
 
     def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
         """Report that requests can be served, and call `serve` in the main thread.

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, advise_huge_pages, early_hints, set_body_inputs
+from poorhttp._core import (
+    Request,
+    advise_huge_pages,
+    client_disconnected,
+    early_hints,
+    set_body_inputs,
+)
 from poorhttp.config.version import VERSION
 from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
@@ -302,8 +308,10 @@ def base_environ(
         "wsgi.input_terminated": True,
         "wsgi.errors": logs.error_log.stream,
         "wsgi.file_wrapper": FileWrapper,
-        # Mode gevent has another one for each request.
+        # Mode gevent has others for each request.
         "wsgi.early_hints": early_hints,
+        "poorhttp.client_disconnected": client_disconnected,
+        "waitress.client_disconnected": client_disconnected,
         "wsgi.multithread": multithread,
         "wsgi.multiprocess": multiprocess,
         "wsgi.run_once": False,
