@@ -242,8 +242,10 @@ pub(crate) fn worker_metrics()
 /// Seconds since the oldest request in flight began.
 fn oldest(status: &poorhttp_reactor::WorkerStatus, now: u64) -> u64 {
     let requests = status.in_flight();
-    let begun =
-        requests.iter().filter(|request| request.begun != 0 && !request.is_upgraded).map(|request| request.begun);
+    let begun = requests
+        .iter()
+        .filter(|request| request.begun != 0 && !request.is_upgraded && !request.is_streaming)
+        .map(|request| request.begun);
     begun.min().map_or(0, |begun| now.saturating_sub(begun))
 }
 
