@@ -56,10 +56,7 @@ def current_request() -> RequestName | None:
     """
 
 def client_disconnected() -> bool:
-    """`poorhttp.client_disconnected` of threads: whether the client has left.
-
-    It means the client of the request that this thread runs. In mode gevent, the environ has the
-    request instead of this function.
+    """`poorhttp.client_disconnected` of threads: `Request.client_disconnected` of the one it runs.
 
     Raises:
         RuntimeError: this thread runs no request.
@@ -462,9 +459,6 @@ class Request:
             ValueError: more bytes than the Content-Length announces; these were not sent.
         """
     @overload
-    def __call__(self) -> bool:
-        """`poorhttp.client_disconnected` in mode gevent: whether the client has left."""
-    @overload
     def __call__(self, headers: list[tuple[str, str]], /) -> None:
         """`wsgi.early_hints` in mode gevent: send a response 103 with these headers at once.
 
@@ -474,6 +468,11 @@ class Request:
         Raises:
             ValueError: a header is not valid HTTP; nothing was sent.
             ConnectionResetError: the client has disconnected.
+        """
+    def client_disconnected(self) -> bool:
+        """Return whether the client has left, as far as the kernel knows; after the end: had left.
+
+        A client that ends its input, with nothing before that, has left with `abort_on_close`.
         """
     def take_environ(self) -> dict[str, Any]:
         """Return the WSGI environ, once, and start the timeout.

@@ -99,6 +99,7 @@ class Worker:
         new_event: Callable[[], Event] | None = None,
         external_loop: bool = False,
         hub: Hub | None = None,
+        client_disconnected: Callable[[], bool] | None = None,
     ) -> Reactor:
         """Create the reactor of this process; see `poorhttp._core.Reactor`.
 
@@ -106,6 +107,8 @@ class Worker:
             multithread: the application may be called several times at once.
             new_event, external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
+            client_disconnected: `poorhttp.client_disconnected` of an external loop; others have
+                that of threads.
 
         Raises:
             ConfigError: a log file cannot be opened, or no temporary file created; or a plug-in
@@ -121,6 +124,9 @@ class Worker:
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
                     secure=listener.protocol in carried,
+                    client_disconnected=client_disconnected
+                    if external_loop
+                    else wsgi.client_disconnected,
                 ),
                 listener.protocol,
                 listener.proxy_protocol,

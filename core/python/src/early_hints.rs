@@ -50,7 +50,7 @@ pub(crate) fn current_request(py: Python<'_>) -> Option<RequestName> {
 #[pyfunction]
 pub(crate) fn client_disconnected(py: Python<'_>) -> PyResult<bool> {
     match current(py) {
-        Some(request) => Ok(request.get().has_client_left(py)),
+        Some(request) => Ok(request.get().client_disconnected(py)),
         None => Err(PyRuntimeError::new_err(
             "poorhttp.client_disconnected was called in a thread that runs no request: only the thread of a request can ask",
         )),

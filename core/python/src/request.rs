@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dispatched::Dispatched;
 use crate::early_hints;
@@ -181,21 +181,6 @@ impl Request {
         Ok(self.dispatched.exchange(py).early_hints(|write| write_fields(fields, write))?)
     }
 
-    /// Whether the client has left.
-    #[cold]
-    pub(crate) fn has_client_left(&self, py: Python<'_>) -> bool {
-        self.dispatched.exchange(py).has_client_left()
-    }
-
-    /// A call without a status: of `poorhttp.client_disconnected`, if it has no other argument either.
-    #[cold]
-    fn call_without_status<'py>(&self, py: Python<'py>, fields: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        match (&self.waits, fields) {
-            (Some(_), None) => Ok(PyBool::new(py, self.has_client_left(py)).to_owned().into_any()),
-            _ => Err(PyTypeError::new_err("start_response takes a status and a list of headers")),
-        }
-    }
-
     /// `write` of PEP 3333.
     fn write_piece(&self, py: Python<'_>, piece: &Bound<'_, PyAny>) -> PyResult<()> {
         if piece.is_instance_of::<PyString>() && !self.dispatched.exchange(py).response().is_started() {
@@ -265,16 +250,15 @@ impl Request {
 #[pymethods]
 impl Request {
     /// `start_response` (PEP 3333) with two or three arguments: returns itself as the `write` callable. With one it is `write`, or
-    /// `wsgi.early_hints` for a list, and returns `None`. With none it is `poorhttp.client_disconnected` of mode gevent.
-    #[pyo3(signature = (status = None, response_headers = None, exc_info = None))]
+    /// `wsgi.early_hints` for a list, and returns `None`.
+    #[pyo3(signature = (status, response_headers = None, exc_info = None))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
-        status: Option<&Bound<'py, PyAny>>,
+        status: &Bound<'py, PyAny>,
         response_headers: Option<&Bound<'py, PyAny>>,
         exc_info: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<Bound<'py, Self>>> {
         let (py, this) = (slf.py(), slf.get());
-        let Some(status) = status else { return this.call_without_status(py, response_headers).map(Some) };
         let Some(fields) = response_headers else {
             match status.cast::<PyList>() {
                 Ok(fields) if !fields.iter().any(|field| field.is_instance_of::<PyBytes>()) => {
@@ -285,7 +269,7 @@ impl Request {
             return Ok(None);
         };
         this.start(py, status, fields, exc_info)?;
-        Ok(Some(slf.clone().into_any()))
+        Ok(Some(slf.clone()))
     }
 
     /// Returns the environ once, then `None`. Starts the timeout.
@@ -294,10 +278,8 @@ impl Request {
         let environ = this.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
         let Some(environ) = environ else { return Ok(None) };
         if let Some(waits) = &this.waits {
-            // A thread runs several requests at once. The base environ has the keys, so the copy need not grow.
+            // A thread runs several requests at once. The base environ has the key, so the copy need not grow.
             environ.bind(py).set_item(intern!(py, "wsgi.early_hints"), slf)?;
-            environ.bind(py).set_item(intern!(py, "poorhttp.client_disconnected"), slf)?;
-            environ.bind(py).set_item(intern!(py, "waitress.client_disconnected"), slf)?;
             if let Some(context) = &waits.context {
                 set_context_variable(context.bind(py), Bound::new(py, this.name(py))?.as_any())?;
             }
@@ -430,6 +412,11 @@ impl Request {
     #[getter]
     fn disconnected(&self, py: Python<'_>) -> bool {
         self.dispatched.exchange(py).is_lost()
+    }
+
+    /// Whether the client has left: asks the kernel, unless that is known.
+    pub(crate) fn client_disconnected(&self, py: Python<'_>) -> bool {
+        self.dispatched.exchange(py).has_client_left()
     }
 
     /// Whether the server has closed the connection before the response was complete, and logged why.

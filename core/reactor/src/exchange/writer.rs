@@ -62,16 +62,13 @@ pub(crate) struct ResponseWriter {
     /// When the application got the request, in microseconds of [`clock::precise_us`]; 0: times are not taken, or it
     /// has not.
     pub(crate) handed_out: u64,
-    /// The response is sent in pieces.
-    pub(crate) pieces: Pieces,
+    /// The response is sent in pieces. In a box, as the responses that are not are moved with it.
+    pieces: Option<Box<Pieces>>,
 }
 
 /// A response that is sent in pieces.
-#[derive(Debug, Default)]
-pub(crate) enum Pieces {
-    /// No piece was sent.
-    #[default]
-    None,
+#[derive(Debug)]
+enum Pieces {
     /// It is watched, because another thread may serve in the place of its own.
     Watched(#[expect(dead_code, reason = "ends when it is dropped")] Streamed),
     /// Since when, in microseconds of [`clock::precise_us`], where no other thread can serve.
@@ -103,7 +100,7 @@ impl ResponseWriter {
             piece_sent: 0,
             half_closed_since: 0,
             handed_out: 0,
-            pieces: Pieces::None,
+            pieces: None,
         }
     }
 
@@ -272,17 +269,19 @@ impl ResponseWriter {
         self.check_send_queue()
     }
 
-    /// Notes that a piece was sent. One request in several threads or greenlets counts as one that streams when it has sent
-    /// pieces for a second; whether it waits between them is not looked at.
+    /// Notes that a piece was sent. Where no other thread can serve, a response counts as one that streams when it has sent pieces
+    /// for a second; whether it waits between them is not looked at.
     #[inline]
     pub(crate) fn note_piece(&mut self) {
-        match self.pieces {
-            Pieces::Watched(_) | Pieces::Counted => {}
-            Pieces::None => self.begin_pieces(),
-            Pieces::Since(begun) if self.piece_sent < begun + LONG_STREAM => {}
-            Pieces::Since(_) => {
-                self.pieces = Pieces::Counted;
-                self.state.counters.add_streaming();
+        match self.pieces.as_deref_mut() {
+            None => self.begin_pieces(),
+            Some(pieces) => {
+                if let Pieces::Since(begun) = *pieces
+                    && self.piece_sent >= begun + LONG_STREAM
+                {
+                    *pieces = Pieces::Counted;
+                    self.state.counters.add_streaming();
+                }
             }
         }
     }
@@ -293,23 +292,23 @@ impl ResponseWriter {
             return;
         }
         let begun = clock::precise_us();
-        self.pieces = match &self.state.streaming {
+        self.pieces = Some(Box::new(match &self.state.streaming {
             Some(streaming) => Pieces::Watched(streaming::begin(&self.state, streaming, self.number, begun)),
             None => Pieces::Since(begun),
-        };
+        }));
     }
 
     /// The response is over, or made elsewhere.
     #[inline]
     pub(crate) fn end_pieces(&mut self) {
-        if !matches!(self.pieces, Pieces::None) {
-            self.drop_pieces();
+        if let Some(pieces) = self.pieces.take() {
+            self.drop_pieces(*pieces);
         }
     }
 
     #[inline(never)]
-    fn drop_pieces(&mut self) {
-        if matches!(mem::take(&mut self.pieces), Pieces::Counted) && !self.is_foreign() {
+    fn drop_pieces(&self, pieces: Pieces) {
+        if matches!(pieces, Pieces::Counted) && !self.is_foreign() {
             self.state.counters.remove_streaming();
         }
     }
