@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, Channel, Counters, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options, RequestId,
-    RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool, TimeoutHandler,
+    AcceptBalance, AccessLog, Channel, Counters, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options,
+    RequestId, RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool, TimeoutHandler,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;

@@ -449,7 +449,8 @@ impl WorkerStatus {
     /// Requests begun; requests in flight in the application; open connections; responses by the first digit of their status;
     /// connections with a protocol upgrade now; protocol upgrades so far.
     fn counts(&self) -> (u64, u64, u64, [u64; 5], u64, u64) {
-        let Counts { requests, in_flight, connections, answers, upgraded, upgrades, .. } = self.inner().counters.counts();
+        let Counts { requests, in_flight, connections, answers, upgraded, upgrades, .. } =
+            self.inner().counters.counts();
         (requests, in_flight, connections, answers, upgraded, upgrades)
     }
 }

@@ -230,7 +230,9 @@ impl Streaming {
         if !watched.streams {
             let usage = usage();
             match watched.before {
-                Some(before) if usage.at < before.at + WINDOW || usage.at < response.begun + LONG => return MayLeave::No,
+                Some(before) if usage.at < before.at + WINDOW || usage.at < response.begun + LONG => {
+                    return MayLeave::No;
+                }
                 Some(before) if has_waited(before, usage, running) => watched.streams = true,
                 _ => {
                     watched.before = Some(usage);

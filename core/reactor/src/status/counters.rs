@@ -135,8 +135,7 @@ impl Counters {
     /// Whether all slots are taken and the main process does not check that; it does after [`Counters::set_watched`].
     #[inline]
     pub fn is_full_unwatched(&self) -> bool {
-        self.is_watched.load(Ordering::SeqCst) == 0
-            && self.in_pool() >= self.slots.load(Ordering::Relaxed)
+        self.is_watched.load(Ordering::SeqCst) == 0 && self.in_pool() >= self.slots.load(Ordering::Relaxed)
     }
 
     /// Sets which connections wake this worker.
@@ -264,7 +263,16 @@ mod tests {
         counters.remove_streaming();
         counters.add_left();
         let answers = [1, 2, 1, 1, 1];
-        let counts = Counts { requests: 3, in_flight: 1, connections: 7, answers, upgraded: 1, upgrades: 2, streaming: 1, left: 1 };
+        let counts = Counts {
+            requests: 3,
+            in_flight: 1,
+            connections: 7,
+            answers,
+            upgraded: 1,
+            upgrades: 2,
+            streaming: 1,
+            left: 1,
+        };
         assert_eq!(counters.counts(), counts);
         let sum = Counters::default();
         counters.metrics.add_refused(413);
