@@ -341,7 +341,7 @@ impl WorkerStatus {
     #[pyo3(signature = (in_pool = false))]
     fn in_flight(&self, in_pool: bool) -> Vec<(u64, String)> {
         let requests = self.inner().in_flight().into_iter();
-        let requests = requests.filter(|request| !request.has_left && !(in_pool && request.is_streaming));
+        let requests = requests.filter(|request| !(request.has_left || (in_pool && request.is_streaming)));
         requests.map(|request| (request.number, text(&request.line))).collect()
     }
 
