@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp._core import Reactor, Request, RequestName
+from poorhttp._core import client_disconnected as of_thread
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.registry import UPGRADER, registry
 from poorhttp.config.settings import Settings
@@ -124,9 +125,7 @@ class Worker:
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
                     secure=listener.protocol in carried,
-                    client_disconnected=client_disconnected
-                    if external_loop
-                    else wsgi.client_disconnected,
+                    client_disconnected=client_disconnected if external_loop else of_thread,
                 ),
                 listener.protocol,
                 listener.proxy_protocol,
