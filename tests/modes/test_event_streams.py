@@ -61,7 +61,8 @@ def test_more_streams_than_threads(tmp_path: Path) -> None:
     """Others are answered beside them, and the pool has its threads back in the end."""
     admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "4", *admin.options) as server:
-        alive = ask(server, "/alive")
+        alive = 1 + 4
+        wait_for(lambda: ask(server, "/alive") == alive, "the pool has all threads")
         streams = [opened(server, "/events", begins=False) for _ in range(40)]
         assert ask(server, "/light") == "light"
         wait_streaming(admin, 40, 40, 0)
