@@ -131,6 +131,7 @@ declare! {
         interrupter: Option<Object>,
         refork: Option<(u64, Callable)>,
         offer_upgrade: Option<Callable>,
+        replace_thread: Option<Callable>,
         reopen_logs: Option<Callable>,
         note_stop: Option<Callable>,
         end_line: Option<Callable>,

@@ -70,6 +70,7 @@ pub use options::{Notice, Options, Settings, Timeouts};
 pub use overload::accept_balance::AcceptBalance;
 pub use overload::concurrency::{Concurrency, STEP};
 pub use overload::queue_timeout::QueueLimit;
+pub use overload::streaming::{ThreadPool, has_left};
 pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};
 pub use reactor::Reactor;
 pub use request_timeout::{InFlight, TimedRequest, TimeoutHandler};

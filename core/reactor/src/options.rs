@@ -15,6 +15,7 @@ use crate::log::error::ErrorLog;
 use crate::log::request_id::RequestIds;
 use crate::overload::accept_balance::AcceptBalance;
 use crate::overload::queue_timeout::QueueLimit;
+use crate::overload::streaming::ThreadPool;
 use crate::request_timeout::TimeoutHandler;
 use crate::status::WorkerStatus;
 use crate::status::counters::Counters;
@@ -85,6 +86,8 @@ macro_rules! with_settings {
             static_cache: u64,
             /// Networks of proxies that may name the client.
             trusted_proxies: Vec<String>,
+            /// Threads of responses that stream, beside the pool.
+            streaming_threads: usize,
             /// Threads of applications that have got a connection.
             upgraded_threads: usize,
             /// Seconds between two pieces of a response that the client takes.
@@ -145,6 +148,7 @@ impl Settings {
                 Some(seconds) if seconds > 0.0 => QueueLimit::Fixed(milliseconds(seconds)),
                 Some(_) => QueueLimit::None,
             },
+            max_streaming: self.streaming_threads,
             slow_request: (self.slow_request.max(0.0) * 1_000_000.0).ceil() as u64,
             request_ids: self.request_id.then(RequestIds::default),
             ..Options::default()
@@ -335,6 +339,10 @@ pub struct Options {
     pub unacknowledged: Option<fn(BorrowedFd<'_>) -> Option<u64>>,
     /// Connections that applications may have got at the same time; 0: they get none.
     pub max_upgraded: usize,
+    /// Threads of responses that stream which may leave the pool.
+    pub max_streaming: usize,
+    /// Starts threads in the place of those; none: there is no pool of threads.
+    pub thread_pool: Option<Arc<dyn ThreadPool>>,
     /// One thread runs requests and receives the commands of the main process.
     pub has_one_thread: bool,
     /// Connections are not read, but handed out as they are.

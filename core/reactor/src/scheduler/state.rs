@@ -18,6 +18,7 @@ use crate::options::{Handling, Options, Receiving, Responding, Running, Timeouts
 use crate::overload::accept_balance::{AcceptState, max_by_descriptors};
 use crate::overload::queue_time::{PollTimes, QueueTime};
 use crate::overload::queue_timeout::QueueTimeout;
+use crate::overload::streaming::Streaming;
 use crate::request_timeout::{RequestTimeouts, Server};
 use crate::scheduler::connections::Connections;
 use crate::scheduler::evict::IdleEviction;
@@ -92,6 +93,8 @@ pub(crate) struct State {
     pub(crate) body_spool: Arc<BodySpool>,
     /// Connections that applications have got.
     pub(crate) upgrades: Arc<Upgrades>,
+    /// Responses that stream, if their threads are those of a pool.
+    pub(crate) streaming: Option<Arc<Streaming>>,
     /// Sends pieces of responses that nothing follows.
     pub(crate) coalesced_sender: Arc<CoalescedSender>,
     /// Copies between connections and the sockets that applications have instead of theirs.
@@ -136,6 +139,8 @@ impl State {
             since_input,
             unacknowledged,
             max_upgraded,
+            max_streaming,
+            thread_pool,
             has_one_thread,
             raw_tcp,
             external_loop,
@@ -220,6 +225,7 @@ impl State {
             request_timeouts,
             body_spool: Arc::new(BodySpool::new(body_memory, &counters.metrics.spooled)),
             upgrades: Arc::new(Upgrades::new(max_upgraded)),
+            streaming: thread_pool.map(|pool| Arc::new(Streaming::new(max_streaming, pool, counters))),
             coalesced_sender: Arc::new(CoalescedSender::new()),
             relays: Relays::new(),
         });
