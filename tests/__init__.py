@@ -6,6 +6,7 @@ fuzz.py                Fuzzing of the protocol crate: `make fuzz`
 rooms.py               The rooms of the source: sizes, arrows, faults: `make map`
 request_path.py        The way of a kept request, recorded for a page: `make request-path`
 refusals.py            The tables of docs/reference/refusals.md: `python -m tests.refusals`
+mutants.py             Faults put into the Python core one by one: `make mutants-python`
 plugin_contract.py     The names that plug-ins may import: `python -m tests.plugin_contract`
 covering.py            The tests that cover changed files: `make test-for`
 conftest.py            Fixtures and the two levels: modes, shared servers
