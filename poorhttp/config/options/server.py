@@ -227,7 +227,7 @@ class Workers:
         "thread serves in its place, and the thread ends with the response. When so many stream, a "
         "further one keeps a thread of the pool, and the error log says so. A request that waits "
         "before its first piece, and one that computes, count among `threads`. A waiting thread "
-        "takes about 30 KiB. In `gevent` only `max_connections` limits them; in `single` and "
+        "takes about 40 KiB. In `gevent` only `max_connections` limits them; in `single` and "
         "`forking` such a response keeps the whole worker busy. gunicorn, waitress and uWSGI count "
         "them as any other request. See docs/guides/event-streams.md.",
     )
