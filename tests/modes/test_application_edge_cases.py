@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import BadResponse, Closed
+from tests.testkit.client import BadResponse
 from tests.testkit.process import children
 from tests.testkit.server import (
     ROOT,
@@ -19,10 +19,6 @@ from tests.testkit.server import (
 )
 
 ROBUST = str(ROOT / "tests/apps/robust.py")
-GATE = str(ROOT / "tests/apps/gate.py")
-
-#: Longer than any test waits: a server that only ends because of it, hangs.
-PATIENT = ("--graceful-timeout", "600")
 
 
 def lives(server: Server) -> None:
@@ -66,23 +62,6 @@ def test_start_response_without_headers(serve: Serve) -> None:
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize("path", ["/fail", "/wrong_chunk"])
-def test_earlier_pipelined_answers_are_sent(serve: Serve, path: str) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    with server.connect() as connection:
-        line = "GET {} HTTP/1.1\r\nHost: test\r\n\r\n"
-        connection.send((line.format("/pid") * 5 + line.format(path)).encode())
-        for _ in range(5):
-            assert connection.response().status == 200
-        if path == "/fail":
-            assert connection.response().status == 500
-        else:
-            with pytest.raises((BadResponse, Closed)):
-                connection.response()
-    lives(server)
-
-
-@pytest.mark.each_mode
 def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
     """Although its beginning still waits for the client when it fails."""
     server = serve(ROBUST, tracebacks=True)
@@ -110,22 +89,6 @@ def test_end_of_a_connection_is_no_end_of_an_answer(serve: Serve) -> None:
 # Bodies
 
 
-@pytest.mark.each_mode
-def test_write_then_file(serve: Serve, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(bytes(range(256)) * 1000)
-    answer = serve(ROBUST, tracebacks=True).get(f"/write_then_file?{path}")
-    assert answer.body == b"written " + path.read_bytes()
-
-
-@pytest.mark.each_mode
-def test_input_without_a_body_keeps_nothing(serve: Serve) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    with server.connect() as connection:
-        for _ in range(3):
-            assert connection.request("GET", "/attribute").body == b"nothing refused"
-
-
 # Forks
 
 
@@ -148,13 +111,6 @@ def test_fork_in_a_handler(mode: str) -> None:
         server.stop()
         with pytest.raises(ProcessLookupError):
             os.killpg(group, 0)
-
-
-@pytest.mark.parametrize(
-    ("how", "code"), [("exit", 0), ("number", 7), ("nothing", 0), ("text", 1), ("raise", 1)]
-)
-def test_a_child_ends_with_the_code_of_its_exit(serve: Serve, how: str, code: int) -> None:
-    assert serve(ROBUST, tracebacks=True).get(f"/fork?{how}").get("X-Child") == str(code)
 
 
 @pytest.mark.each_mode

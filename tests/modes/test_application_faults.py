@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.faulty import FAILURES, RETURNED
+from tests.apps.faulty import FAILURES
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.process import children
-from tests.testkit.server import ROOT, Server, patched, wait_for
+from tests.testkit.server import ROOT, Server, wait_for
 
 FAULTY = str(ROOT / "tests/apps/faulty.py")
 
@@ -146,10 +146,6 @@ NO_ANSWER = {
     "/late": "ValueError: the application did not call start_response before .*",
     "/twice": "RuntimeError: start_response was called a second time without exc_info",
 }
-
-
-def test_nothing_is_left_out() -> None:
-    assert {f"/returned/{what}" for what in RETURNED} <= set(NO_ANSWER)
 
 
 @pytest.mark.parametrize("path", NO_ANSWER)
@@ -312,17 +308,6 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
         assert dying not in {pid for pid, _ in of_each_worker(server)}
 
 
-@pytest.mark.parametrize("path", ["/die_in_body", "/die_in_close"])
-def test_worker_dies_later(mode: str, path: str) -> None:
-    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
-        with server.connect() as connection:
-            connection.send_request("GET", f"{path}/kill")
-            answer = connection.rest()
-        assert (b"0\r\n\r\n" in answer) == (path == "/die_in_close")
-        server.wait_log("is replaced")
-        assert re.search(rf"it had in flight: request \d+ GET {path}/kill$", server.log(), re.M)
-
-
 def workers(server: Server) -> set[int]:
     return set(children(server.process.pid))
 
@@ -343,20 +328,6 @@ def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
         os.kill(pid, signal.SIGKILL)
         # The last one may have been killed just behind its answer.
         assert "/keep" not in mourned(server, pid)
-
-
-def test_new_worker_has_nothing_in_hand(mode: str) -> None:
-    """Although the one before it died with something."""
-    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with Server(FAULTY, mode, "--workers", "2", launcher=launcher, tracebacks=True) as server:
-        first = dict(of_each_worker(server))
-        for pid, connection in first.items():
-            connection.send_request("GET", "/die/kill")
-            assert "GET /die/kill" in mourned(server, pid)
-        wait_for(lambda: len(workers(server) - set(first)) == 2, "two new workers")
-        for pid in workers(server):
-            os.kill(pid, signal.SIGKILL)
-            assert "it had no request in flight" in mourned(server, pid)
 
 
 @pytest.mark.parametrize(
@@ -407,19 +378,6 @@ def test_a_client_that_says_more_than_is_read(server: Server, version: str, tmp_
         connection.send(b"surplus")
         gate.touch()
         assert connection.response().body == b"waited"
-
-
-def test_crash_loop() -> None:
-    """The only worker dies again and again; who waits in the queue meanwhile is answered."""
-    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with Server(FAULTY, "forking", "--workers", "1", launcher=launcher, tracebacks=True) as server:
-        for times in range(1, 4):
-            with server.connect() as connection:
-                connection.send_request("GET", "/die/kill")
-                with pytest.raises(Closed):
-                    connection.response()
-            assert server.get("/pid").status == 200
-            server.wait_log("it had in flight", times)
 
 
 def test_worker_dies_while_it_is_stopped(mode: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from poorhttp.api import PROCESS_OPTIONS
 from poorhttp.errors import BindError, ConfigError
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import MODES, command, run, wait_for
+from tests.testkit.server import MODES, wait_for
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -32,10 +32,6 @@ pytestmark = pytest.mark.each_mode
 def hello(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"hello from ", threading.current_thread().name.encode()]
-
-
-def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    raise LookupError("told so")
 
 
 def get(url: str) -> bytes:
@@ -51,20 +47,6 @@ def test_server() -> None:
             assert get(server.url).startswith(b"hello from ")
     with pytest.raises(urllib.error.URLError):
         get(server.url)
-
-
-def test_server_sees_the_objects_of_the_program() -> None:
-    """It runs in this process: a test can look at what its application did."""
-    seen = []
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        seen.append(environ["PATH_INFO"])
-        return hello(environ, start_response)
-
-    with poorhttp.Server(application) as server:
-        get(server.url + "/first")
-        get(server.url + "/second")
-    assert seen == ["/first", "/second"]
 
 
 def test_two_servers_one_after_the_other_and_at_once() -> None:
@@ -130,23 +112,6 @@ def test_server_on_an_occupied_port() -> None:
         address = server.url.removeprefix("http://").rstrip("/")
         with pytest.raises(BindError, match=address), poorhttp.Server(hello, bind=address):
             pass
-
-
-def test_application_that_raises(capfd: pytest.CaptureFixture[str]) -> None:
-    with poorhttp.Server(broken) as server:
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(server.url)
-        assert caught.value.code == 500
-        caught.value.close()
-    assert "LookupError: told so" in capfd.readouterr().err
-
-
-def test_the_block_may_raise() -> None:
-    server = poorhttp.Server(hello)
-    with pytest.raises(LookupError), server:
-        raise LookupError(get(server.url))
-    with pytest.raises(urllib.error.URLError):
-        get(server.url)
 
 
 def opened(server: poorhttp.Server) -> Connection:
@@ -284,8 +249,3 @@ def test_serve(mode: str) -> None:
         assert get(program.url) == b"hello"
         assert program.terminate() == "served\n"
         assert "Traceback" not in program.log()
-
-
-def test_version() -> None:
-    done = run(*command("--version"))
-    assert poorhttp.__version__ in done.stdout

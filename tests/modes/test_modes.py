@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +15,8 @@ import pytest
 from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
-from tests.testkit.client import Connection
-from tests.testkit.process import children, opened, wait_for_end
-from tests.testkit.server import AT_ONCE, MODES, ROOT, Server, patched, run, wait_for
+from tests.testkit.process import opened
+from tests.testkit.server import AT_ONCE, MODES, Server, run, wait_for
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
@@ -61,44 +59,6 @@ def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: s
     assert process["gevent"] == (mode == "gevent"), "gevent is imported where it is not used"
 
 
-PLUGIN = """
-from importlib import metadata
-
-scans, events = 0, []
-distributions = metadata.distributions
-
-def counted():
-    global scans
-    scans += 1
-    return distributions()
-
-def note(event):
-    events.append(type(event).__name__)
-
-if __name__ == "__main__":
-    import plugin
-    metadata.distributions = plugin.counted
-    before = metadata.entry_points
-    from poorhttp.modes.gevent import prepare
-    prepare()
-    assert metadata.entry_points is before
-    print(plugin.scans, plugin.events[0], plugin.events[-1], len(plugin.events) > 2)
-"""
-
-
-def test_plugins_of_gevent_are_looked_for_once(tmp_path: Path) -> None:
-    """And all of its events reach them, although it asks for them once for each."""
-    (tmp_path / "plugin.py").write_text(PLUGIN)
-    points = tmp_path / "plugin-1.dist-info" / "entry_points.txt"
-    points.parent.mkdir()
-    events = ("will_patch_all", "will_patch_module", "did_patch_all")
-    points.write_text("".join(f"[gevent.plugins.monkey.{e}]\nnote=plugin:note\n" for e in events))
-    (points.parent / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1\n")
-    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = run(sys.executable, str(tmp_path / "plugin.py"), env={"PYTHONPATH": paths})
-    assert done.stdout == "1 GeventWillPatchAllEvent GeventDidPatchAllEvent True\n", done.stderr
-
-
 def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
     """`importlib.metadata` takes memory of every worker; what the application imports is whole."""
     code = (
@@ -108,20 +68,6 @@ def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
     )
     done = run(sys.executable, "-c", code)
     assert done.stdout == "False False\nTrue\n", done.stderr
-
-
-def test_inherited_socket(mode: str) -> None:
-    """`fd:N`, as systemd passes a listening socket."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    os.set_inheritable(listener.fileno(), True)
-    with Server(
-        GATE, mode, bind=(f"fd:{listener.fileno()}",), inherit=(listener.fileno(),)
-    ) as server:
-        port = listener.getsockname()[1]
-        with Connection(("127.0.0.1", port)) as connection:
-            assert connection.request("GET", "/process").status == 200
-        assert server.process.poll() is None
-    listener.close()
 
 
 # Stopping
@@ -155,20 +101,6 @@ def test_idle_connections_do_not_hold_it(mode: str) -> None:
 # Workers
 
 
-def test_a_dead_worker_is_replaced(mode: str) -> None:
-    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with Server(GATE, mode, "--workers", "2", launcher=launcher) as server:
-        for _ in range(3):
-            pid = process_of(server)["pid"]
-            assert pid != server.process.pid, "the supervisor answers requests itself"
-            os.kill(pid, signal.SIGKILL)
-            wait_for_end(pid)
-            assert process_of(server)["pid"] != pid
-        # Both are there again: each is held by a request.
-        assert server.process.poll() is None
-        wait_for(lambda: len(children(server.process.pid)) == 2, "two workers below the supervisor")
-
-
 @pytest.mark.each_mode
 def test_fork_safety(serve: Serve) -> None:
     """Workers share a listening socket and nothing else; what one does, no other feels."""
@@ -199,17 +131,6 @@ def test_parallel_clients(serve: Serve) -> None:
 
 
 @pytest.mark.each_mode
-def test_many_idle_connections(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
-    connections = [server.connect() for _ in range(300)]
-    for connection in connections:
-        assert connection.request("GET", "/").status == 200
-    for connection in reversed(connections):
-        assert connection.request("GET", "/again").status == 200
-        connection.close()
-
-
-@pytest.mark.each_mode
 def test_requests_at_once(serve: Serve, mode: str, tmp_path: Path) -> None:
     """As many as the mode promises are run together; one more is answered behind them."""
     server = serve(GATE)
@@ -228,17 +149,6 @@ def test_requests_at_once(serve: Serve, mode: str, tmp_path: Path) -> None:
         assert behind.response().status == 200
 
 
-@pytest.mark.each_mode
-def test_others_are_answered_beside_a_slow_request(serve: Serve, mode: str, tmp_path: Path) -> None:
-    workers = ("--workers", "2") if AT_ONCE[mode] == 1 else ()
-    server = serve(GATE, *workers)
-    connection = server.enter(tmp_path / "gate")
-    for _ in range(50):
-        assert server.get("/process").status == 200
-    (tmp_path / "gate").touch()
-    assert connection.response().json() == "waited"
-
-
 # Slow clients
 
 
@@ -254,20 +164,6 @@ def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
         upload.send(b"56789")
         assert upload.response().json()["body"] == "0123456789"
         upload.close()
-
-
-@pytest.mark.each_mode
-def test_a_slow_head_holds_nobody(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
-    slow = [server.connect() for _ in range(20)]
-    for connection in slow:
-        connection.send(b"GET /slow HTTP/1.1\r\nHo")
-    for _ in range(20):
-        assert server.get("/").status == 200
-    for connection in slow:
-        connection.send(b"st: a\r\n\r\n")
-        assert connection.response().json()["environ"]["PATH_INFO"] == "/slow"
-        connection.close()
 
 
 @pytest.mark.each_mode

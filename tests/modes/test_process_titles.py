@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Serve
-from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.support.services import Tree
 from tests.testkit.process import children
@@ -30,16 +28,6 @@ def application(environ, start_response):
         os._exit(0)
     start_response("200 OK", [])
     return []
-"""
-
-#: A program that has a thread of its own, so that the kernel is not told of another place.
-THREADED = """
-import threading, time, poorhttp
-threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-def application(environ, start_response):
-    start_response("200 OK", [])
-    return []
-poorhttp.serve(application, bind="127.0.0.1:0")
 """
 
 
@@ -210,15 +198,3 @@ def test_a_child_of_the_application(tmp_path: Path) -> None:
         wait_titles([child], "poorhttp: worker 1 (forked)")
         wait_titles([worker], "poorhttp: worker 1")
         (tmp_path / "end").touch()
-
-
-def test_where_the_arguments_cannot_be_moved() -> None:
-    """Then as much of a title is shown as the command line has room for."""
-    program = LibraryProgram(THREADED)
-    with program:
-        main = program.process.pid
-        assert title(main).startswith("poorhttp: main")
-        assert [title(pid) for pid in children(main)] == ["poorhttp: worker 1"]
-        assert os.path.basename(Path(f"/proc/{main}/exe").readlink()).startswith("python")
-        assert b"PYTHONPATH=" in Path(f"/proc/{main}/environ").read_bytes()
-        program.terminate()

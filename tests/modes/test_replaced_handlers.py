@@ -97,16 +97,6 @@ def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: P
         assert children(server.process.pid) == before
 
 
-@pytest.mark.parametrize(
-    ("mode", "number"), each_value(DIFFERENT, [signal.SIGINT, signal.SIGQUIT]), indirect=["mode"]
-)
-def test_a_quick_stop(mode: str, number: signal.Signals, tmp_path: Path) -> None:
-    with serve(mode, tmp_path, "handle") as server:
-        server.get("/")
-        server.leave()
-        server.stop(number)
-
-
 def test_the_preloader_stops_and_reopens(tmp_path: Path) -> None:
     """It stays for workers that are recycled."""
     options = ("--preload", "--workers", "2", "--max-requests", "1000", "--error-log", "error.log")

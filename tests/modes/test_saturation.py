@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.health_probe import wait_status
-from tests.testkit.client import HANG, Connection
+from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import Server, patched, wait_for
 
@@ -70,26 +70,6 @@ def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> No
             assert connection.response().body == b"/waits 0\n"
         wait_for(lambda: OVER.search(server.log()), "the line of the end")
         assert len(SATURATED.findall(server.log())) == len(OVER.findall(server.log())) == 1
-
-
-def test_on_a_unix_socket(mode: str, tmp_path: Path, folder: Path) -> None:
-    path = str(folder / "socket")
-    with start(mode, bind=f"unix:{path}") as server, ExitStack() as stack:
-
-        def connect() -> Connection:
-            return stack.enter_context(Connection(path))
-
-        server.connect = connect  # type: ignore[method-assign]
-        with held(server, tmp_path / "gate"):
-            waiting = [connect() for _ in range(3)]
-            for connection in waiting:
-                connection.send_request("GET", "/waits")
-            wait_for(lambda: SATURATED.search(server.log()), "the line")
-            found = SATURATED.search(server.log())
-            assert found
-            assert found[2] == "3"
-        for connection in waiting:
-            assert connection.response().status == 200
 
 
 @contextmanager

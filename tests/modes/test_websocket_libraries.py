@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -144,17 +143,3 @@ def test_gevent_websocket() -> None:
             assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
         assert server.wait() == 0
         server.ended()
-
-
-def test_threads_end_with_their_websockets() -> None:
-    with Server(APP, "threading", "--threads", "3") as server, ExitStack() as stack:
-        sockets = [stack.enter_context(connect(server, "/echo")) for _ in range(20)]
-        for ws in sockets:
-            ws.send("x")
-            assert ws.recv() == "x"
-        assert int(server.get("/").body) >= 4 + 20
-        closers = [threading.Thread(target=ws.close) for ws in sockets]
-        for closer in closers:
-            closer.start()
-        join(*closers)
-        wait_for(lambda: int(server.get("/").body) == 4, "the end of the threads")

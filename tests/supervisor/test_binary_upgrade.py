@@ -215,25 +215,3 @@ def test_a_new_one_that_cannot_be_executed(versions: Versions, tmp_path: Path) -
         server.wait_log("not reloaded; the previous version keeps serving")
         assert f"{gone}, the folder in which the server was started: No such file" in server.log()
         assert told(server)["version"] == "1"
-
-
-def test_a_stop_that_comes_at_once(versions: Versions) -> None:
-    """It is not lost in the new process, which has not begun yet."""
-    with versions.serve("single") as server:
-        main = server.process
-        main.send_signal(signal.SIGSTOP)
-        main.send_signal(signal.SIGUSR2)
-        main.send_signal(signal.SIGTERM)
-        main.send_signal(signal.SIGCONT)
-        assert server.wait() == 0
-        wait_for(lambda: not _group(main.pid), "the end of all processes")
-        server.ended()
-
-
-def _group(group: int) -> list[str]:
-    """What lives of a process group."""
-    found = [stat(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    fields = [text.rpartition(") ")[2].split() for text in found]
-    return [
-        text[1] for text in fields if len(text) > 2 and text[2] == str(group) and text[0] != "Z"
-    ]

@@ -302,16 +302,6 @@ def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) ->
         server.kill()
 
 
-def test_slow_methods_are_named_once(install: Callable[..., dict[str, str]]) -> None:
-    env = install(FAULTY, ticks="slow_tick", opens="slow_open")
-    with serve(env) as server:
-        replace_worker(server)
-        server.wait_log("ticks of demo (poorhttp.components): tick took 0.2")
-        replace_worker(server)
-        assert server.log().count("tick took") == 1
-        assert server.log().count("opens of demo (poorhttp.components): open took 0.2") == 1
-
-
 @pytest.mark.parametrize(("fault", "code"), [("sleep", 0), ("loop", 0), ("swallow", 1), ("c", 1)])
 def test_a_method_that_does_not_return(
     fault: str, code: int, install: Callable[..., dict[str, str]], tmp_path: Path
@@ -799,30 +789,3 @@ def test_components_that_keep_the_main_process_from_waiting(
             assert len(re.findall(f"{named} {waits}", log)) == 1, name
             assert len(re.findall(f"{named} {off} {waits}", log)) == 1, name
         replace_worker(server)
-
-
-def test_sequences_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
-    methods = ("filenos", "filenos_to_write", "pools", "listeners", "memory")
-    env = install(ENDLESS, **{f"the-{method}": method for method in methods})
-    with serve(env, launcher=()) as server:
-        replace_worker(server)
-        server.process.send_signal(signal.SIGUSR2)
-        server.wait_log("has taken over")
-        log = server.log()
-        for method in methods:
-            named = f"plug-in the-{method} of demo (poorhttp.components): {method} failed"
-            assert named in log, method
-        end_successor(server)
-        server.kill()
-
-
-def test_metrics_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
-    names = ("pairs", "counted", "twice", "long", "huge")
-    env = install(ENDLESS, "metrics", **{name: name for name in names})
-    with serve(env, "--admin", f"unix:{tmp_path}/admin") as server:
-        text = ask(str(tmp_path / "admin"), "/-/metrics")
-        assert "_plugin_" not in text
-        log = server.log()
-        for name in names:
-            assert f"plug-in {name} of demo (poorhttp.metrics): read failed" in log, name
-        assert "does not return" not in log

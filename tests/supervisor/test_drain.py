@@ -75,16 +75,6 @@ def test_who_is_silent_for_too_long_is_closed(mode: str) -> None:
         main.ended(one)
 
 
-@pytest.mark.each_mode
-def test_without_connections_the_end_comes_at_once(main: MainProcess) -> None:
-    one = main.start()
-    opened(main).close()
-    other = main.start()
-    for pid in (one, other):
-        main.retire(pid)
-        main.ended(pid)
-
-
 def entered(main: MainProcess, gate: Path, *, begun: str = "") -> Connection:
     """A connection whose request waits in the application for the file `gate`."""
     connection = main.connect()
@@ -172,21 +162,6 @@ def test_an_answer_that_has_begun_is_followed_by_another(main: MainProcess, tmp_
     main.ended(pid)
 
 
-def test_a_slow_reader_may_ask_again(main: MainProcess) -> None:
-    pid, body = main.start(), bytes(range(256)) * 40_000
-    connection = main.connect()
-    connection.send_request("POST", "/large", body=body)
-    # Somebody else is served meanwhile, so it has begun.
-    opened(main).close()
-    main.retire(pid)
-    answer = connection.response()
-    assert answer.body == b"%d /large %s" % (pid, body)
-    if answer.get("Connection") is None:
-        assert connection.request("GET", "/next").get("Connection") == "close"
-    assert connection.at_end()
-    main.ended(pid)
-
-
 def waiting(main: MainProcess, pid: int) -> Connection:
     """A connection that waits to be accepted, with its request, by a worker that is held up."""
     main.tell("kill", pid, int(signal.SIGSTOP))
@@ -251,13 +226,6 @@ def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
         assert idle.at_end()
         assert half.response().status == 408
         main.ended(pid)
-
-
-def test_a_question_is_answered(main: MainProcess) -> None:
-    pid = main.start()
-    for _ in range(3):
-        main.tell("say", pid, "?")
-        main.expect(f"{pid} said .")
 
 
 def test_who_retires_does_not_count(main: MainProcess) -> None:

@@ -90,13 +90,6 @@ def test_several_addresses_of_every_kind(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_abstract_name_that_is_taken(opened: Open) -> None:
-    name = f"unix:@{secrets.token_hex(8)}"
-    opened(bind=name)
-    with pytest.raises(BindError, match=f"cannot listen on {name}: .*another program listens"):
-        opened(bind=name)
-
-
 def test_a_failure_closes_only_what_was_opened(opened: Open, folder: Path) -> None:
     have = opened(bind=[f"unix:{folder}/kept", "127.0.0.1:0"])
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -132,13 +125,6 @@ def test_an_address_of_another_service_is_kept_but_not_its_chance_port(opened: O
     assert again[0] is fixed
     assert port_of(again[1]) != port_of(chance)
     again[1].close()
-
-
-def test_one_that_is_closed_is_not_kept(opened: Open, folder: Path) -> None:
-    (old,) = opened(bind=f"unix:{folder}/socket")
-    old.close()
-    (new,) = opened([old], bind=f"unix:{folder}/socket")
-    assert reachable(new)
 
 
 def test_a_longer_queue(opened: Open, folder: Path) -> None:
@@ -193,15 +179,6 @@ def test_nobody_else_joins_it(opened: Open) -> None:
     listener = opened(bind="127.0.0.1:0", reuse_port="on", workers=2)[0]
     with pytest.raises(BindError, match="another program listens there"):
         opened(bind=f"127.0.0.1:{port_of(listener)}", reuse_port="on", workers=2)
-
-
-def test_more_and_fewer_seats(opened: Open) -> None:
-    options: dict[str, object] = {"bind": "127.0.0.1:0", "reuse_port": "on"}
-    two = opened(**options, workers=2)
-    four = opened(two, **options, workers=4)
-    assert four[:2] == two
-    assert len({port_of(listener) for listener in four}) == 1
-    assert opened(four, **options, workers=2) == two
 
 
 def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
@@ -359,17 +336,6 @@ def test_handing_over(opened: Open, folder: Path) -> None:
     new[2].owned = True
     new[2].close()
     assert not (folder / "socket").exists()
-
-
-def test_handing_over_what_is_no_listening_socket(opened: Open, folder: Path) -> None:
-    (listener,) = opened(bind=f"unix:{folder}/socket")
-    text = listeners_to_json([listener])
-    fd = os.open("/dev/null", os.O_RDONLY)
-    with pytest.raises(BindError, match=f"cannot listen on unix:{folder}/socket: .*socket"):
-        listeners_from_json(text.replace(f'"fd": {listener.fileno()},', f'"fd": {fd},'))
-    os.close(fd)
-    with pytest.raises(BindError, match="no such descriptor was inherited"):
-        listeners_from_json(text.replace(f'"fd": {listener.fileno()},', '"fd": 9999,'))
 
 
 # Of a server

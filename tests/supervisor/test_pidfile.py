@@ -15,7 +15,6 @@ import pytest
 from poorhttp.errors import ConfigError
 from poorhttp.process.pidfile import PidFile
 from tests.support.forked_command import run_command
-from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
 from tests.testkit.server import environment
 
@@ -193,18 +192,6 @@ def test_no_such_folder(folder: Path) -> None:
             getattr(PidFile(str(path)), attempt)()
 
 
-def test_folder_of_somebody_else(folder: Path) -> None:
-    public = folder / "public"
-    public.mkdir()
-    folder.chmod(0o755)
-    copies = folder / "copies"
-    copies.mkdir()
-    public.chmod(0o555)
-    done = Nobody(copies).run("check", "poorhttp.worker.wsgi:serve", "--pidfile", f"{public}/pid")
-    assert done.returncode == 3, done.stderr
-    assert done.stderr == (f"poorhttp: --pidfile: cannot write {public}/pid: Permission denied\n")
-
-
 @pytest.mark.parametrize("verb", ["check", "serve"])
 def test_the_command_says_so(folder: Path, hold: Callable[..., Holder], verb: str) -> None:
     path = folder / "pid"
@@ -229,12 +216,6 @@ def test_successor(folder: Path, hold: Callable[..., Holder]) -> None:
     assert f"is held by process {new.pid}" in refused(path)
     new.end()
     assert os.listdir(folder) == []
-
-
-def test_successor_where_there_was_none(folder: Path, hold: Callable[..., Holder]) -> None:
-    path = folder / "pid"
-    new = hold(path, "replace")
-    assert path.read_text() == f"{new.pid}\n"
 
 
 def test_only_one_of_many_gets_it(folder: Path) -> None:

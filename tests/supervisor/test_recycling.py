@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.load import Load
 from tests.testkit.process import children
-from tests.testkit.server import MODES, Server, patched, wait_for
+from tests.testkit.server import MODES, Server, wait_for
 from tests.testkit.versions import Versions, told
 
 
@@ -44,13 +43,6 @@ def test_max_rss(versions: Versions) -> None:
         assert "MiB (max_rss)" in server.log()
 
 
-def test_enough_memory_is_enough(versions: Versions) -> None:
-    options = ("--max-rss", "10G", "--max-requests", "1000000", "--max-lifetime", "86400")
-    with versions.serve("single", *options) as server:
-        pids = {told(server)["pid"] for _ in range(50)}
-        assert len(pids) == 1
-
-
 def test_one_at_a_time(versions: Versions) -> None:
     """There is never more than one worker too many, nor one too few that serve."""
     with versions.serve("forking", "--workers", "3", "--max-requests", "10") as server:
@@ -61,21 +53,6 @@ def test_one_at_a_time(versions: Versions) -> None:
         load.check()
         assert seen <= {3, 4}, seen
         assert 4 in seen
-
-
-def test_killed_workers_take_only_their_own_requests(mode: str, versions: Versions) -> None:
-    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with versions.serve(mode, "--workers", "3", launcher=launcher) as server:
-        with Load(server.port) as load:
-            for number in range(1, 6):
-                wait_for(lambda: len(children(server.process.pid)) == 3, "three workers")
-                os.kill(children(server.process.pid)[0], signal.SIGKILL)
-                server.wait_log("was killed by SIGKILL and is replaced", number)
-                load.wait_more(20)
-        # Each client had at most one request in the hands of the worker that was killed.
-        assert len(load.faults) <= 5 * 6
-        wrong = [fault for fault in load.faults if "Closed" not in fault and "ended" not in fault]
-        assert not [fault for fault in wrong if "Error" not in fault], wrong
 
 
 def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections import Counter
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.binary_upgrade import end, wait_for_end
 from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import Connection
@@ -188,14 +186,6 @@ def test_a_worker_with_a_thread_is_not_reforked(tmp_path: Path) -> None:
         assert server.begun() == []
 
 
-@pytest.mark.parametrize("mode", ONE)
-def test_threads_that_a_hook_ends(mode: str, tmp_path: Path) -> None:
-    hooks = ("--after-fork", "reforked:start_thread", "--before-refork", "reforked:before_refork")
-    with Application(tmp_path, mode, *hooks, "--refork-after", "5,5") as server:
-        server.ask_until("reforked 3 workers", 2)
-        assert "not reforked" not in server.log()
-
-
 @pytest.mark.parametrize(
     ("hook", "why"),
     [
@@ -216,32 +206,6 @@ def test_a_worker_that_has_finished_and_cannot_be_forked(
         wait_for(lambda: ended not in children(server.process.pid), "its end")
         wait_for(lambda: server.wait_settled() != before - {ended}, "its successor")
         assert len(server.wait_settled() & before) == 2
-
-
-def test_the_preloader_dies(tmp_path: Path) -> None:
-    """Workers that have not been replaced by then stay."""
-    with Application(
-        tmp_path, "threading", "--after-fork", "reforked:wait", "--refork-after", "5"
-    ) as server:
-        before = server.wait_settled()
-        server.ask_until(BEGUN)
-        (preloader,) = server.begun()
-        wait_for(lambda: set(children(server.process.pid)) - before, "its first fork")
-        os.kill(preloader, signal.SIGKILL)
-        server.wait_log("the process that has loaded the application was killed by SIGKILL")
-        server.gate.touch()
-        assert len(server.wait_settled() & before) == 2
-        server.ask()
-
-
-def test_a_fork_that_cannot_serve(tmp_path: Path) -> None:
-    """Workers come from a process that has only loaded the application, and the others stay."""
-    hooks = ("--after-fork", "reforked:fail_if_served")
-    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
-        before = server.wait_settled()
-        server.ask_until("not reforked, because worker")
-        assert "--after-fork: reforked:fail_if_served has failed: RuntimeError" in server.log()
-        wait_for(lambda: len(server.wait_settled() - before) == 1, "the worker that is missing")
 
 
 def test_a_stop_while_a_worker_finishes(tmp_path: Path) -> None:
@@ -271,31 +235,6 @@ def test_a_reload_while_a_worker_finishes(tmp_path: Path) -> None:
         assert [connection.response().status for connection in held] == [200] * len(held)
         assert not server.wait_settled() & before
         server.ask_until("reforked 3 workers")
-
-
-def test_an_upgrade_while_a_worker_finishes(tmp_path: Path) -> None:
-    pidfile = tmp_path / "pid"
-    options = ("--pidfile", str(pidfile), "--refork-after", "20")
-    with Application(tmp_path, "threading", *options) as server:
-        held = server.hold()
-        server.ask_until(BEGUN)
-        os.kill(server.process.pid, signal.SIGUSR2)
-        server.wait_log("has taken over")
-        server.gate.touch()
-        assert [connection.response().status for connection in held] == [200] * len(held)
-        wait_for_end(server.process.pid, server)
-        server.ask_until("reforked 3 workers")
-        end(server, int(pidfile.read_text()))
-
-
-@pytest.mark.parametrize("mode", ONE)
-def test_beside_max_requests(mode: str, versions: Versions) -> None:
-    options = ("--refork-after", "30,30", "--max-requests", "50", "--max-requests-jitter", "5")
-    with versions.serve(mode, *OPTIONS, "--workers", "3", *options) as server:
-        with Load(server.port) as load:
-            server.wait_log("it has begun max_requests requests", 3)
-            server.wait_log("reforked 3 workers")
-        load.check()
 
 
 def test_one_worker_is_not_reforked(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import signal
-import sys
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -21,7 +20,6 @@ from tests.testkit.server import (
     Server,
     command,
     patched,
-    run,
     wait_for,
 )
 from tests.testkit.versions import APP, Versions, told
@@ -174,39 +172,6 @@ def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
         wait_for(lambda: told(server)["version"] == "2", "the worker that is mended")
 
 
-def test_workers_that_cannot_begin_say_why(versions: Versions) -> None:
-    with versions.serve("forking", "--workers", "2") as server:
-        versions.set("broken")
-        os.kill(told(server)["pid"], signal.SIGKILL)
-        server.wait_log("this version is broken")
-        server.wait_log(" cannot begin: ")
-
-
-def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:
-    app = tmp_path / "stubborn.py"
-    app.write_text(
-        "import signal, time\n"
-        "def application(environ, start_response):\n"
-        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])\n"
-        "    start_response('200 OK', [])\n"
-        "    yield b'begun'\n"
-        "    time.sleep(3600)\n"
-    )
-    with Server(f"{app}:application", "single", "--graceful-timeout", "0.2") as server:
-        with server.connect() as connection:
-            connection.send_request("GET", "/")
-            assert not connection.at_end()
-            server.process.send_signal(signal.SIGTERM)
-            # As asked, and within the time that was given.
-            assert server.wait() == 0
-        found = (
-            r"warning: worker \d+ still had requests in flight and was killed: request 1 GET /\n"
-        )
-        assert re.search(found, server.log())
-        assert "it had in flight: request 1 GET /" in server.log()
-        server.ended()
-
-
 @pytest.mark.parametrize("supervisor", ["on", "off"])
 def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) -> None:
     """Ctrl-C would have stopped the server; so this is a fault like any other."""
@@ -256,67 +221,6 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
         resource.prlimit(main, resource.RLIMIT_NOFILE, (most, most))
         wait_for(lambda: told(server)["pid"] != survivor, "the worker that was missing")
-
-
-#: A server in which tasks of the main process fail each time.
-FAILING = """\
-import sys
-from poorhttp.plugins.monitor.saturation import Saturation
-from poorhttp.supervisor.supervisor import Supervisor
-
-def fail(*_):
-    raise RuntimeError("expected")
-
-Supervisor._check_deferred = Saturation.tick = Saturation.stopping = fail
-from poorhttp.cli import main
-sys.argv = sys.argv[5:]
-sys.exit(main())
-"""
-
-
-#: Many processes end that are not the server's, and after them one that is; tells who is handled.
-MANY = """
-import os
-from poorhttp.process import fork
-from poorhttp.process.exit_status import MOST, changed_children
-def ended():
-    if (pid := os.fork()) == 0:
-        os._exit(0)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    return pid
-strangers = {ended() for _ in range(MOST + 5)}
-fork.children.add(own := ended())
-first = [pid for pid, _, _ in changed_children(lambda: None)]
-assert (len(first), first[-1]) == (MOST + 1, own), first
-rest = [pid for pid, _, _ in changed_children(lambda: None)]
-assert sorted(first[:-1] + rest) == sorted(strangers), rest
-"""
-
-
-def test_processes_of_the_application_do_not_keep_it_busy() -> None:
-    """They could be stopped and continued for ever, faster than the main process learns it."""
-    done = run(sys.executable, "-c", MANY)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_failing_task_keeps_no_other_from_running(mode: str) -> None:
-    launcher = (sys.executable, "-c", FAILING)
-    with Server("tests/apps/slow.py", mode, launcher=launcher, tracebacks=True) as server:
-        (before,) = children(server.process.pid)
-        os.kill(before, signal.SIGKILL)
-        wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
-        assert server.get("/").status == 200
-        failed = "failed; the main process goes on: RuntimeError: expected"
-        server.wait_log(f"the handling of deferred signals {failed}")
-        component = "plug-in saturation (poorhttp.components)"
-        server.wait_log(f"{component}: tick {failed}")
-        server.leave()
-        server.process.terminate()
-        assert server.wait() == 0
-        assert f"{component}: stopping {failed}" in server.log()
-        # Not each time.
-        assert server.log().count(f"{component}: tick {failed}") == 1
-        server.kill()
 
 
 def test_signals_while_the_server_drains_are_logged(mode: str) -> None:

@@ -8,24 +8,21 @@ import secrets
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from poorhttp.plugins.systemd.notifier import Notifier
-from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
 from tests.support.tls_client import told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import wait_for_end
-from tests.testkit.server import Server, command, environment, run, wait_for
+from tests.testkit.server import Server, command, run, wait_for
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
@@ -173,39 +170,6 @@ def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     assert "it passed none; is the socket unit started?" in done.stderr
 
 
-def test_activated_by_the_program_of_systemd(folder: Path) -> None:
-    """It listens, and starts the server when somebody comes."""
-    need("systemd-socket-activate")
-    variables = [f"--setenv={name}" for name in ("PYTHONPATH", "PATH")]
-    path = str(folder / "socket")
-    process = subprocess.Popen(
-        [
-            "systemd-socket-activate",
-            f"--listen={path}",
-            "--fdname=web",
-            *variables,
-            *command("serve", SURROUNDINGS, "--bind", "fd:web"),
-        ],
-        env=environment(),
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        found: dict[str, Any] = {}
-
-        def answers() -> bool:
-            # The file is there a moment before anybody listens.
-            with suppress(FileNotFoundError, ConnectionRefusedError):
-                found.update(ask(path))
-            return bool(found)
-
-        wait_for(answers, "an answer")
-        assert found["parent"] == process.pid
-        assert "LISTEN_FDS" not in found["environ"]
-    finally:
-        process.terminate()
-        process.wait(HANG)
-
-
 # Notifications
 
 
@@ -262,20 +226,6 @@ def test_nobody_who_listens(address: str | None, monkeypatch: pytest.MonkeyPatch
     notifier.ready("well")
     notifier.watchdog()
     notifier.close()
-
-
-def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It must not hold us up."""
-    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
-    notifier = Notifier()
-    for _ in range(5000):
-        notifier.status("x" * 1000)
-    notifier.close()
-    heard = []
-    while not manager.nothing():
-        heard.append(manager.heard())
-    assert 0 < len(heard) < 5000
-    assert all(message == {"STATUS": "x" * 1000} for message in heard)
 
 
 @pytest.mark.parametrize(
