@@ -41,8 +41,7 @@ def files(request: pytest.FixtureRequest, serve: Serve) -> Server:
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize("size", [0, 10, 3_000_000])
-@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("size", "chunked"), [(0, False), (3_000_000, True)])
 def test_files(files: Server, size: int, chunked: bool) -> None:
     content = (bytes(range(256)) * (size // 256 + 1))[:size]
     body = multipart({"a": "1", "b": "\u0158"}, {"file": ("name.bin", content)})
@@ -64,7 +63,6 @@ def test_files(files: Server, size: int, chunked: bool) -> None:
         assert connection.request("GET", "/url").status == 200
 
 
-@pytest.mark.each_mode
 def test_stream(files: Server) -> None:
     with files.connect() as connection:
         response = connection.request("GET", "/stream")

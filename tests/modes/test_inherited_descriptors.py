@@ -51,13 +51,3 @@ def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: P
         pid = upgrade(server, tmp_path / "pid")
         assert inherited(server)[1] == []
         end(server, pid)
-
-
-def test_nothing_is_inherited_in_development(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("from tests.apps.starting import application\n")
-    with Server(str(tmp_path / "app.py"), "threading", verb="dev") as server:
-        first, found = inherited(server)
-        assert found == []
-        (tmp_path / "app.py").write_text("from tests.apps.starting import application\n\n")
-        wait_for(lambda: inherited(server)[0] != first, "another version")
-        assert inherited(server)[1] == []

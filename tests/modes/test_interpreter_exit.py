@@ -173,13 +173,3 @@ def test_a_handler_that_hangs(mode: str, notes: Notes) -> None:
         server.wait()
         assert f"worker {pid} had answered everything, but did not end" in server.log()
         server.kill()
-
-
-def test_a_worker_that_ends_by_itself_and_hangs(notes: Notes) -> None:
-    """Nobody has told it, so nobody counts but itself."""
-    options = ("--graceful-timeout", "0.5")
-    with notes.serve("single", *options, env={"HANGS": "1"}, tracebacks=True) as server:
-        pid = notes.ask(server, "/leave")
-        server.wait_log(f"worker {pid} ended with 1 and is replaced")
-        assert "Timeout (0:00:02" in server.log()
-        server.kill()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import socket
-import sys
 import threading
-import types
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -172,37 +169,6 @@ def test_a_request_that_does_not_end_keeps_only_its_thread(
     wait_for(lambda: threading.active_count() == before, "the end of its thread")
 
 
-def test_threads_that_close_a_server_at_once(capfd: pytest.CaptureFixture[str]) -> None:
-    """One of them does, and the others return when that is done."""
-    begun, go = threading.Event(), threading.Event()
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        begun.set()
-        go.wait(HANG)
-        return hello(environ, start_response)
-
-    server = poorhttp.Server(application, graceful_timeout=0.1)
-    refused = []
-
-    def close() -> None:
-        server.close()
-        with pytest.raises(ConnectionRefusedError):
-            opened(server)
-        refused.append(True)
-
-    with opened(server) as client:
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert begun.wait(HANG)
-        closers = [threading.Thread(target=close) for _ in range(4)]
-        for each in closers:
-            each.start()
-        for each in closers:
-            each.join(HANG)
-    go.set()
-    assert len(refused) == 4
-    assert capfd.readouterr().err.count("graceful_timeout (0.1 s) is over") == 1
-
-
 def test_a_request_closes_its_own_server() -> None:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         server.close()
@@ -212,21 +178,6 @@ def test_a_request_closes_its_own_server() -> None:
     assert get(server.url).startswith(b"hello from ")
     with pytest.raises(urllib.error.URLError):
         get(server.url)
-
-
-def test_a_server_of_raw_connections() -> None:
-    def handler(connection: socket.socket, address: object) -> None:
-        connection.sendall(connection.recv(100))
-
-    module = types.ModuleType("raw_connections")
-    module.__dict__["handler"] = handler
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "raw_connections", module)
-        server = poorhttp.Server("tcp:raw_connections:handler")
-    host, _, port = server.url.rpartition("/")[2].partition(":")
-    with server, socket.create_connection((host, int(port)), HANG) as client:
-        client.sendall(b"raw")
-        assert client.recv(100) == b"raw"
 
 
 SCRIPT = """

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,7 @@ from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
 from tests.testkit.process import opened
-from tests.testkit.server import AT_ONCE, MODES, Server, run, wait_for
+from tests.testkit.server import AT_ONCE, MODES, Server
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
@@ -59,31 +55,7 @@ def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: s
     assert process["gevent"] == (mode == "gevent"), "gevent is imported where it is not used"
 
 
-def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
-    """`importlib.metadata` takes memory of every worker; what the application imports is whole."""
-    code = (
-        "import sys; from poorhttp.modes.gevent import prepare; prepare(); "
-        "print('importlib.metadata' in sys.modules, 'email' in sys.modules); "
-        "import importlib.metadata; print(bool(importlib.metadata.entry_points()))"
-    )
-    done = run(sys.executable, "-c", code)
-    assert done.stdout == "False False\nTrue\n", done.stderr
-
-
 # Stopping
-
-
-@pytest.mark.each_mode
-def test_requests_in_hand_are_answered(mode: str, tmp_path: Path) -> None:
-    with Server(GATE, mode, *PATIENT) as server:
-        connection = server.enter(tmp_path / "gate")
-        server.process.terminate()
-        (tmp_path / "gate").touch()
-        assert connection.response().json() == "waited"
-        assert connection.at_end()
-        connection.close()
-        assert server.wait() == 0
-        server.ended()
 
 
 @pytest.mark.each_mode
@@ -112,22 +84,6 @@ def test_fork_safety(serve: Serve) -> None:
 
 
 # Many clients
-
-
-@pytest.mark.each_mode
-def test_parallel_clients(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
-
-    def client(number: int) -> None:
-        with server.connect() as connection:
-            for turn in range(0, 25, 3):
-                body = f"{number} {turn} ".encode() * (turn * 40)
-                answer = connection.request("POST", f"/{number}/{turn}", body=body).json()
-                assert answer["environ"]["PATH_INFO"] == f"/{number}/{turn}"
-                assert answer["body"].encode() == body
-
-    with ThreadPoolExecutor(40) as pool:
-        list(pool.map(client, range(80)))
 
 
 @pytest.mark.each_mode
@@ -183,27 +139,7 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
 # Neighbours in the process
 
 
-@pytest.mark.each_mode
-def test_programs_do_not_inherit_connections(serve: Serve) -> None:
-    """Else a connection that was closed here would stay open there."""
-    server = serve(GATE)
-    with server.connect() as other, server.connect() as connection:
-        other.request("GET", "/process")
-        pid = connection.request("GET", "/spawn", "Connection: close").json()
-        try:
-            assert connection.at_end()
-            # Until it has become the other program it has what its parent has.
-            wait_for(lambda: not of_the_server(pid), "a program without our sockets")
-        finally:
-            os.kill(pid, signal.SIGKILL)
-
-
 POLLER = "anon_inode:[eventpoll]"
-
-
-def of_the_server(pid: int) -> list[str]:
-    """The sockets and pollers that a process has open."""
-    return [name for name in opened(pid) if name == POLLER or name.startswith("socket:")]
 
 
 def test_every_mode_is_tested() -> None:

@@ -112,29 +112,3 @@ def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
         wait_status(admin, 200)
         server.wait_log("info: /-/ready is 200 again\n")
         assert server.log().count("/-/ready is") == 2
-
-
-def test_an_idle_server_is_not_checked(mode: str, tmp_path: Path) -> None:
-    """When nothing happens, the main process sleeps, and is told again when something does."""
-    with start(mode) as server:
-        with held(server, tmp_path / "first"):
-            pass
-        sleeps_for_good(server.process.pid)
-        with held(server, tmp_path / "gate"), server.connect() as connection:
-            connection.send_request("GET", "/waits")
-            server.wait_log("been busy for")
-        sleeps_for_good(server.process.pid)
-
-
-#: `poll` of x86-64 and its time limit for ever, as the kernel shows a call that waits.
-POLL, FOR_EVER = "7", 0xFFFFFFFF
-
-
-def sleeps_for_good(pid: int) -> None:
-    """Wait until a process of one thread waits for events without a limit of time."""
-
-    def is_asleep() -> bool:
-        number, *arguments = Path(f"/proc/{pid}/syscall").read_text().split()
-        return number == POLL and int(arguments[2], 16) & FOR_EVER == FOR_EVER
-
-    wait_for(is_asleep, f"process {pid} waits without a limit")

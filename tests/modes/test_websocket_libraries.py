@@ -65,18 +65,6 @@ def test_flask_sock_closes(serve: Serve) -> None:
         assert (ws.close_code, ws.close_reason) == (4001, "once is enough")
 
 
-def test_other_requests_of_the_same_application(serve: Serve) -> None:
-    server = serve(APP)
-    assert server.get("/").status == 200
-    answer = server.get("/", "Connection: Upgrade", "Upgrade: websocket")
-    assert answer.status == 400, "Flask says that this is no WebSocket"
-    with (
-        pytest.raises(websocket.WebSocketBadStatusException, match="404"),
-        connect(server, "/nowhere"),
-    ):
-        pass
-
-
 @pytest.mark.parametrize("mode", CONCURRENT)
 def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
     with Server(APP, mode) as server, ExitStack() as stack:
@@ -95,13 +83,9 @@ def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "transports", "without"),
     [
-        pytest.param("threading", ["websocket"], "", marks=pytest.mark.full),
-        ("threading", ["polling", "websocket"], ""),
-        pytest.param("threading", ["polling"], "", marks=pytest.mark.full),
+        ("threading", ["websocket"], ""),
         # Only gevent has a package of its own.
         ("gevent", ["polling", "websocket"], ""),
-        ("gevent", ["websocket"], "1"),
-        pytest.param("gevent", ["polling"], "1", marks=pytest.mark.full),
     ],
 )
 def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:

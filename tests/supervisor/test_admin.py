@@ -211,11 +211,8 @@ def test_not_ready_while_draining(mode: str, admin: Admin, tmp_path: Path) -> No
 # What stays as it is
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
-def test_reloads_do_not_disturb_it(
-    mode: str, preload: str, versions: Versions, admin: Admin
-) -> None:
-    options = (*admin.options, "--workers", "2", "--preload", preload, "--max-requests", "50")
+def test_reloads_do_not_disturb_it(mode: str, versions: Versions, admin: Admin) -> None:
+    options = (*admin.options, "--workers", "2", "--preload", "on", "--max-requests", "50")
     with versions.serve(mode, *options) as server:
         with Probe(admin.path) as probe, Load(server.port) as load:
             for version in ("2", "3"):

@@ -199,7 +199,6 @@ def test_who_waits_is_let_in_if_there_are_no_others(
     main.ended(pid)
 
 
-@pytest.mark.each_mode
 def test_a_quick_stop_hears_nobody(main: MainProcess) -> None:
     pid = main.start()
     connection = opened(main)
@@ -241,7 +240,6 @@ def test_who_retires_does_not_count(main: MainProcess) -> None:
     main.ended(pid)
 
 
-@pytest.mark.each_mode
 def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:
     with MainProcess(mode, *told("recycle_after=3")) as main:
         pid = main.start()

@@ -173,11 +173,8 @@ def wait_end(server: Server) -> None:
     ("mode", "supervisor", "number"),
     [
         ("forking", "on", signal.SIGTERM),
-        ("single", "off", signal.SIGINT),
-        ("threading", "on", signal.SIGQUIT),
-        ("threading", "off", signal.SIGTERM),
-        ("gevent", "on", signal.SIGINT),
-        ("gevent", "off", signal.SIGQUIT),
+        ("threading", "off", signal.SIGINT),
+        ("gevent", "on", signal.SIGQUIT),
     ],
 )
 def test_drained_servers_serve(draining: tuple[Server, Path], number: signal.Signals) -> None:
@@ -242,7 +239,7 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         wait_end(server)
 
 
-@pytest.mark.parametrize(("mode", "supervisor"), [("threading", "on"), ("gevent", "off")])
+@pytest.mark.parametrize(("mode", "supervisor"), [("gevent", "off")])
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.settimeout(HANG)

@@ -200,7 +200,6 @@ def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
         client.close()
 
 
-@pytest.mark.parametrize("mode", ["forking", "threading"])
 def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
     with Server(ECHO, mode, "--reuse-port", "--workers", "3") as server:
         assert server.urls.count("http://") == 1
@@ -235,7 +234,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("umask", [0o000, 0o077])
 def test_mode(opened: Open, folder: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
@@ -279,7 +278,6 @@ def test_owner(opened: Open, folder: Path) -> None:
     ("owner", "complaint"),
     [
         ("nobodi", '^socket_owner: there is no user "nobodi"; did you mean "nobody"\\?$'),
-        ("nobody:deamon", '^socket_owner: there is no group "deamon"; did you mean "daemon"\\?$'),
         ("nobody:", '^socket_owner: "nobody:" names no group; write USER'),
         ("4294967295", "^socket_owner: .* is too large"),
     ],
@@ -341,7 +339,6 @@ def test_handing_over(opened: Open, folder: Path) -> None:
 # Of a server
 
 
-@pytest.mark.parametrize("mode", ["single", "threading"])
 def test_closed_server_frees_its_port(mode: str) -> None:
     """Although the application has kept what belongs to a request."""
     kept = []

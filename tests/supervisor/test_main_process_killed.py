@@ -106,9 +106,12 @@ def test_an_application_that_is_being_loaded(options: tuple[str, ...], tmp_path:
 
 
 @pytest.mark.parametrize(
-    "change", ["signal.signal(each, lambda *_: None)", "signal.pthread_sigmask(0, [each])"]
+    ("options", "change"),
+    [
+        ((), "signal.pthread_sigmask(0, [each])"),
+        (("--preload",), "signal.signal(each, lambda *_: None)"),
+    ],
 )
-@pytest.mark.parametrize("options", [(), ("--preload",)])
 def test_an_application_that_handles_or_blocks_all_signals(
     options: tuple[str, ...], change: str, tmp_path: Path
 ) -> None:
@@ -121,7 +124,9 @@ def test_an_application_that_handles_or_blocks_all_signals(
         server.kill()
 
 
-@pytest.mark.parametrize("how", ["/deaf", "/blocked"])
+@pytest.mark.parametrize(
+    ("mode", "how"), each_value(DIFFERENT, ["/deaf", "/blocked"]), indirect=["mode"]
+)
 def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_path: Path) -> None:
     """In some modes no other thread is there that finds the end of the control channel."""
     (tmp_path / "hung.py").write_text(APPLICATION)

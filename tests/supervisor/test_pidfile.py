@@ -158,7 +158,7 @@ def test_left_over_from_one_that_was_killed(folder: Path, hold: Callable[..., Ho
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n", "1\n", "0", "99999999999", pytest.param(f"{os.getpid()}\n", id="ours")]
+    "text", ["", "1\n", "99999999999", pytest.param(f"{os.getpid()}\n", id="ours")]
 )
 def test_left_over_with_any_number(folder: Path, text: str) -> None:
     """The number may belong to another process by now: process 1 lives and is not ours."""
@@ -192,12 +192,11 @@ def test_no_such_folder(folder: Path) -> None:
             getattr(PidFile(str(path)), attempt)()
 
 
-@pytest.mark.parametrize("verb", ["check", "serve"])
-def test_the_command_says_so(folder: Path, hold: Callable[..., Holder], verb: str) -> None:
+def test_the_command_says_so(folder: Path, hold: Callable[..., Holder]) -> None:
     path = folder / "pid"
     holder = hold(path)
     bind = ("--bind", "127.0.0.1:0")
-    done = run_command(verb, "tests/apps/echo.py", *bind, "--pidfile", str(path))
+    done = run_command("serve", "tests/apps/echo.py", *bind, "--pidfile", str(path))
     assert done.returncode == 3
     assert done.stderr == (
         f"poorhttp: --pidfile: {path} is held by process {holder.pid}, which is running; stop it, "
@@ -220,8 +219,8 @@ def test_successor(folder: Path, hold: Callable[..., Holder]) -> None:
 
 def test_only_one_of_many_gets_it(folder: Path) -> None:
     path = folder / "pid"
-    for attempt in range(4):
-        if attempt % 2:
+    for has_file in (False, True):
+        if has_file:
             path.write_text("1\n")
         racers = [
             subprocess.Popen(
@@ -238,7 +237,7 @@ def test_only_one_of_many_gets_it(folder: Path) -> None:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for _ in range(6)
+            for _ in range(4)
         ]
         winners = []
         for racer in racers:

@@ -16,10 +16,6 @@ from tests.testkit.process import children, lives, opened
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
 
-#: Those that differ; gevent refuses it. Where one is enough, it is the one with threads.
-MODES = ["forking", "threading"]
-ONE = [pytest.param("forking", marks=pytest.mark.full), "threading"]
-
 OPTIONS = ("--preload", "--drain-timeout", "0.1")
 
 #: Logged when a worker was chosen.
@@ -50,16 +46,6 @@ def start_thread():
 def refuse():
     raise RuntimeError("not this one")
 
-def fail_if_served():
-    if PATHS:
-        raise RuntimeError("a connection is open")
-
-def wait():
-    '''Only in forks of a worker that has served.'''
-    gate = os.environ["GATE"]
-    while PATHS and not os.path.exists(gate):
-        over = threading.Event().wait(0.002)
-
 def application(environ, start_response):
     path, gate = environ["PATH_INFO"], environ["QUERY_STRING"]
     PATHS.add(path)
@@ -82,9 +68,8 @@ class Application(Server):
         path = tmp_path / "reforked.py"
         path.write_text(APP)
         self.gate = tmp_path / "gate"
-        env = {"GATE": str(self.gate)}
         more = () if "--workers" in options else ("--workers", "3")
-        super().__init__(f"{path}:application", mode, *OPTIONS, *more, *options, env=env)
+        super().__init__(f"{path}:application", mode, *OPTIONS, *more, *options)
         self._asked = 0
 
     def ask(self) -> tuple[int, int, int, list[str]]:
@@ -136,7 +121,6 @@ class Application(Server):
         return list(map(int, found))
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
     """Three generations, each forked from the one before, under the load of all clients."""
     with versions.serve(mode, *OPTIONS, "--workers", "3", "--refork-after", "20, 40, 60") as server:
@@ -150,11 +134,10 @@ def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
         assert children(server.process.pid) == before, "the list has ended"
 
 
-@pytest.mark.parametrize("mode", ONE)
-def test_workers_have_what_requests_have_left(mode: str, tmp_path: Path) -> None:
+def test_workers_have_what_requests_have_left(tmp_path: Path) -> None:
     """Hooks are called in each process; neither calls nor descriptors pile up."""
     hooks = ("--after-fork", "reforked:after_fork", "--before-refork", "reforked:before_refork")
-    with Application(tmp_path, mode, *hooks, "--refork-after", "10 10") as server:
+    with Application(tmp_path, "threading", *hooks, "--refork-after", "10 10") as server:
         pid, depth, _, events = server.ask_on(server.connect())
         files = len(opened(pid))
         assert events == [f"forked {pid}"]

@@ -10,7 +10,7 @@ import pytest
 
 from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, Backoff
 from tests.testkit.process import children
-from tests.testkit.server import wait_for
+from tests.testkit.server import patched, wait_for
 from tests.testkit.versions import Versions, told
 
 #: One every half minute.
@@ -63,7 +63,8 @@ def test_what_is_said() -> None:
 def test_a_service_that_cannot_begin_for_some_time(preload: str, versions: Versions) -> None:
     """It tries again, with one worker at a time, and says when it is well again."""
     options = ("--workers", "2", "--preload", preload)
-    with versions.serve("forking", *options) as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with versions.serve("forking", *options, launcher=launcher) as server:
         wait_for(lambda: len(children(server.process.pid)) == 2, "two workers and no preloader")
         versions.set("broken")
         os.kill(children(server.process.pid)[0], signal.SIGKILL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from tests.testkit.server import (
     Server,
     command,
     mode_options,
-    run,
     wait_for,
 )
 
@@ -91,12 +89,11 @@ def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
         os.killpg(server.process.pid, signal.SIGINT)
 
 
-@pytest.mark.parametrize("number", ["1", "2"])
-def test_port_is_closed_while_requests_are_in_flight(
-    mode: str, number: str, tmp_path: Path
-) -> None:
-    options = ("--workers", number, *PATIENT)
-    with Server(GATE, mode, *options) as server, in_flight(server, tmp_path / "gate"):
+def test_port_is_closed_while_requests_are_in_flight(mode: str, tmp_path: Path) -> None:
+    with (
+        Server(GATE, mode, "--workers", "2", *PATIENT) as server,
+        in_flight(server, tmp_path / "gate"),
+    ):
         server.process.terminate()
 
 
@@ -114,7 +111,6 @@ def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> 
         server.ended()
 
 
-@pytest.mark.parametrize("mode", ["single", "threading"])
 def test_signal_handler_that_raises(mode: str) -> None:
     with Server(ROBUST, mode, tracebacks=True) as server:
         for times in range(1, 4):
@@ -122,37 +118,6 @@ def test_signal_handler_that_raises(mode: str) -> None:
             server.wait_log("usr1 came\n", times)
             assert server.get("/pid").status == 200
             assert "is replaced" not in server.log()
-
-
-#: The main process is told to end where what a handler raises is lost.
-LOST = """
-import signal, sys
-from poorhttp.cli import main
-from poorhttp.supervisor import supervisor
-
-class Lost:
-    def __del__(self):
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            print("what a handler raises here is lost", sys.exc_info()[0].__name__)
-
-class Generations(supervisor.Generations):
-    def __init__(self, *arguments):
-        Lost()
-        super().__init__(*arguments)
-
-supervisor.Generations = Generations
-sys.exit(main())
-"""
-
-
-def test_a_signal_that_is_lost_while_the_main_process_begins() -> None:
-    bind = ("--bind", "127.0.0.1:0")
-    done = run(sys.executable, "-c", LOST, "serve", GATE, *bind, *PATIENT)
-    assert done.returncode == 0
-    assert done.stdout == "what a handler raises here is lost Stopped\n"
-    assert done.stderr == ""
 
 
 PROGRAM = """

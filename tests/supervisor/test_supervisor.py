@@ -95,22 +95,6 @@ def test_preload_shares_the_application(versions: Versions) -> None:
         wait_workers(server, 3)
 
 
-def test_a_lost_template_is_replaced(versions: Versions) -> None:
-    options = ("--preload", "--workers", "2", "--max-lifetime", "86400")
-    with versions.serve("forking", *options) as server:
-        with Load(server.port) as load:
-            wait_for(lambda: len(load.pids) == 2, "an answer of each worker")
-            workers = set(load.pids)
-            (template,) = set(children(server.process.pid)) - workers
-            os.kill(template, signal.SIGKILL)
-            server.wait_log("the process that has loaded the application was killed by SIGKILL")
-        load.check()
-        os.kill(workers.pop(), signal.SIGKILL)
-        wait_for(
-            lambda: len({told(server)["pid"] for _ in range(9)}) == 2, "two workers that answer"
-        )
-
-
 def test_after_fork(mode: str, versions: Versions) -> None:
     hook = "tests.apps.versioned:forked"
     with versions.serve(mode, "--workers", "2", "--after-fork", hook) as server:

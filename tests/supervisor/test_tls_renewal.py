@@ -71,7 +71,7 @@ def test_renewal(mode: str, kind: str, tmp_path: Path) -> None:
         assert "PRIVATE" not in server.log()
 
 
-@pytest.mark.parametrize("mode", [pytest.param("threading", marks=pytest.mark.full), "gevent"])
+@pytest.mark.parametrize("mode", ["gevent"])
 def test_renewal_without_a_main_process(mode: str, tmp_path: Path) -> None:
     renewed(tmp_path, "file", "one.example")
     options = ["--tls-certificate", str(tmp_path / "both.pem"), "--supervisor", "off"]
@@ -212,16 +212,13 @@ def test_a_key_for_root_alone(tmp_path: Path) -> None:
         wait_for(lambda: not holds_keys(told_pid(server)), "the descriptor to be closed")
 
 
-@pytest.mark.parametrize("options", [(), ("--preload",)])
-def test_workers_have_no_descriptors_of_the_main_process(
-    tmp_path: Path, ours: str, options: tuple[str, ...]
-) -> None:
+def test_workers_have_no_descriptors_of_the_main_process(tmp_path: Path, ours: str) -> None:
     """Code of the application could write a process ID, take its events, or make it wait for good.
 
     Those that are forked when the server has started, too.
     """
     pidfile = tmp_path / "pid"
-    options = ("--pidfile", str(pidfile), "--tls-certificate", ours, *options)
+    options = ("--pidfile", str(pidfile), "--tls-certificate", ours)
     with Server(APP, "threading", *options, bind=BIND) as server:
         main = server.process.pid
         wait_for(pidfile.exists, "the PID file")
