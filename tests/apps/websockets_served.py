@@ -47,12 +47,6 @@ def once(ws: Any) -> None:
     ws.close(4001, "once is enough")
 
 
-@sock.route("/pinged")  # type: ignore[untyped-decorator]
-def pinged(ws: Any) -> None:
-    """The same as `echo`."""
-    echo(ws)
-
-
 @socketio.on("spoken")  # type: ignore[untyped-decorator]
 def spoken(text: str) -> str:
     """An event with an answer and a broadcast."""

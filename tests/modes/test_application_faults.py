@@ -14,7 +14,7 @@ import pytest
 
 from tests.apps.faulty import FAILURES
 from tests.conftest import Serve
-from tests.support.each_value import DIFFERENT
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.process import children
 from tests.testkit.server import ROOT, Server, wait_for
@@ -56,22 +56,11 @@ SAID = {
 }
 
 
-def failing(*places: str) -> pytest.MarkDecorator:
-    """Every failure at every place; in other modes each at one of them."""
-    rows = [
-        pytest.param(
-            *(mode, place, how),
-            marks=pytest.mark.full if mode != "threading" and (here + at) % len(places) else (),
-        )
-        for mode in DIFFERENT
-        for here, place in enumerate(places)
-        for at, how in enumerate(FAILURES)
-    ]
-    names = ("mode", "where", "how")
-    return pytest.mark.parametrize(names, rows, indirect=["mode"], scope="session")
-
-
-@failing("called", "started", "iter", "first")
+@pytest.mark.parametrize(
+    ("mode", "where", "how"),
+    each_value(DIFFERENT, ("called", "started", "iter", "first"), FAILURES),
+    indirect=["mode"],
+)
 def test_failure_before_content(server: Server, where: str, how: str) -> None:
     target, before = f"/failing/{where}?{how}", len(server.log())
     with server.connect() as connection:
@@ -81,7 +70,11 @@ def test_failure_before_content(server: Server, where: str, how: str) -> None:
     assert server.get("/pid").status == 200
 
 
-@failing("between", "after")
+@pytest.mark.parametrize(
+    ("mode", "where", "how"),
+    each_value(DIFFERENT, ("between", "after"), FAILURES),
+    indirect=["mode"],
+)
 def test_failure_behind_content(server: Server, where: str, how: str) -> None:
     target, before = f"/failing/{where}?{how}", len(server.log())
     with server.connect() as connection:
@@ -289,9 +282,9 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
             connection.response()
         (tmp_path / "gate").touch()
         assert other.response().body == b"waited"
-        server.wait_log("is replaced")
         line = rf"error: worker {dying} {HOW[how]} and is replaced; it had in flight: "
-        assert re.search(line + rf"request \d+ GET /die/{how}\?q$", server.log(), re.MULTILINE)
+        line += rf"request \d+ GET /die/{how}\?q\n"
+        wait_for(lambda: re.search(line, server.log()), line)
         assert dying not in {pid for pid, _ in of_each_worker(server)}
 
 
@@ -301,10 +294,9 @@ def workers(server: Server) -> set[int]:
 
 def mourned(server: Server, pid: int) -> str:
     """What the log says of a worker that was killed."""
-    server.wait_log(f"worker {pid} was killed")
-    found = re.search(rf"worker {pid} was killed .*", server.log())
-    assert found
-    return found[0]
+    line = re.compile(rf"worker {pid} was killed .*\n")
+    wait_for(lambda: line.search(server.log()), line.pattern)
+    return str(line.findall(server.log())[0])
 
 
 def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
@@ -330,10 +322,9 @@ def test_worker_dies_with_much_in_hand(mode: str, tmp_path: Path) -> None:
                 another.send_request("GET", f"/wait?{tmp_path / str(waiting)}")
                 server.wait_log("entered", waiting)
         connection.send_request("GET", "/die/kill")
-        server.wait_log("is replaced")
-        found = re.search("it had in flight: (.*)", server.log())
-        assert found
-        first, *others, last = found[1].split(", ")
+        line = re.compile(r"it had in flight: (.*)\n")
+        wait_for(lambda: line.search(server.log()), line.pattern)
+        first, *others, last = line.findall(server.log())[0].split(", ")
         assert first.endswith(" GET /die/kill")
         assert len(others) == 9
         assert all("GET /wait?" in other for other in others)
@@ -345,10 +336,8 @@ def test_long_and_strange_request_line(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         with pytest.raises(Closed):
             server.get("/die/kill?'\"\\" + "x" * 1000)
-        server.wait_log("is replaced")
-        assert re.search(
-            r"in flight: request \d+ GET /die/kill\?\\'\\\"\\\\x{231}$", server.log(), re.MULTILINE
-        )
+        line = r"in flight: request \d+ GET /die/kill\?\\'\\\"\\\\x{231}\n"
+        wait_for(lambda: re.search(line, server.log()), line)
 
 
 def test_a_client_that_says_more_than_is_read(server: Server, tmp_path: Path) -> None:

@@ -132,8 +132,6 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, tmp_path: Path)
     ("options", "target", "shown"),
     [
         ((), "/wait?{}", "GET /wait"),
-        ((), "http://x/wait?{}", "GET http://x/wait"),
-        (("--proc-name", "poorhttp path"), "/wait?{}", "GET /wait"),
         (("--proc-name", "poorhttp none"), "/wait?{}", ""),
     ],
 )

@@ -136,19 +136,6 @@ def test_what_is_half_there_is_heard_out(mode: str) -> None:
             one = other
 
 
-def test_an_answer_that_has_not_begun_says_that_it_is_the_last(
-    main: MainProcess, tmp_path: Path
-) -> None:
-    pid, gate = main.start(), tmp_path / "gate"
-    connection = entered(main, gate)
-    main.stop(pid)
-    assert not main.has_ended(pid)
-    gate.touch()
-    assert connection.response().get("Connection") == "close"
-    assert connection.at_end()
-    main.ended(pid)
-
-
 def test_an_answer_that_has_begun_is_followed_by_another(main: MainProcess, tmp_path: Path) -> None:
     pid, gate = main.start(), tmp_path / "gate"
     connection = entered(main, gate, begun="/begun")
@@ -225,19 +212,6 @@ def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
         assert idle.at_end()
         assert half.response().status == 408
         main.ended(pid)
-
-
-def test_who_retires_does_not_count(main: MainProcess) -> None:
-    pid = main.start()
-    kept = [opened(main) for _ in range(3)]
-    assert main.count(pid) == 3
-    main.retire(pid)
-    assert main.count(pid) == -1
-    kept.pop().close()
-    assert kept.pop().request("GET", "/").get("Connection") == "close"
-    assert main.count(pid) == -1
-    kept.pop().close()
-    main.ended(pid)
 
 
 def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:

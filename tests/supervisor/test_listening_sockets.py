@@ -115,9 +115,8 @@ def test_what_is_wanted_again_is_kept(opened: Open, folder: Path) -> None:
 
 
 def test_an_address_of_another_service_is_kept_but_not_its_chance_port(opened: Open) -> None:
-    port = 0
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    # No other test gets it when it is free.
+    port = free_port()
     fixed, chance = opened(bind=[f"127.0.0.1:{port}", "127.0.0.1:0"])
     settings = Settings(bind=[f"127.0.0.1:{port}", "127.0.0.1:0"])
     settings.service = "other"
@@ -125,28 +124,6 @@ def test_an_address_of_another_service_is_kept_but_not_its_chance_port(opened: O
     assert again[0] is fixed
     assert port_of(again[1]) != port_of(chance)
     again[1].close()
-
-
-def test_a_longer_queue(opened: Open, folder: Path) -> None:
-    """Of a Unix socket whose queue is full, the kernel says so at once."""
-
-    def arrivals() -> int:
-        clients = []
-        while True:
-            client = socket.socket(socket.AF_UNIX)
-            client.setblocking(False)
-            clients.append(client)
-            if client.connect_ex(f"{folder}/socket"):
-                break
-        for each in clients:
-            each.close()
-        assert all(lets_in(listener) for _ in clients[1:])
-        return len(clients) - 1
-
-    (listener,) = opened(bind=f"unix:{folder}/socket", backlog=3)
-    assert arrivals() == 4
-    assert opened([listener], bind=f"unix:{folder}/socket", backlog=20) == [listener]
-    assert arrivals() == 21
 
 
 # A socket for each worker

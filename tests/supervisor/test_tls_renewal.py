@@ -139,7 +139,7 @@ def test_broken_files_are_refused_and_the_old_ones_stay(tmp_path: Path) -> None:
     with Server(APP, "threading", *options, bind=BIND) as server:
         cert.write_bytes(second.cert_chain_pems[0].bytes())
         server.wait_log(REFUSED)
-        assert f"{key}: this key does not belong to the certificate {cert}" in server.log()
+        server.wait_log(f"{key}: this key does not belong to the certificate {cert}")
         assert "1.example" in names(server, "localhost")
         key.write_bytes(b"nonsense")
         server.wait_log(REFUSED, 2)
@@ -263,10 +263,10 @@ def test_expiry_is_a_metric(ours: str) -> None:
     with Server(
         APP, "single", "--tls-certificate", ours, "--admin", "127.0.0.1:0", bind=BIND
     ) as server:
-        server.wait_log("the status page is at")
-        port = re.search(r"the status page is at http://127.0.0.1:(\d+)", server.log())
-        assert port
-        with socket.create_connection(("127.0.0.1", int(port[1])), HANG) as sock:
+        line = re.compile(r"the status page is at http://127.0.0.1:(\d+)\b.*\n")
+        wait_for(lambda: line.search(server.log()), "the address")
+        (port,) = line.findall(server.log())
+        with socket.create_connection(("127.0.0.1", int(port)), HANG) as sock:
             sock.sendall(b"GET /-/metrics HTTP/1.0\r\n\r\n")
             text = b"".join(iter(lambda: sock.recv(65536), b"")).decode()
         value = re.search(
