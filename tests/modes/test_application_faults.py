@@ -269,7 +269,7 @@ def found_another(server: Server, found: dict[int, Connection]) -> bool:
 
 @pytest.mark.parametrize(
     ("mode", "how"),
-    [("forking", "exit"), ("forking", "abort"), ("threading", "realtime"), ("gevent", "kill")],
+    [("forking", "exit"), ("threading", "realtime"), ("gevent", "kill")],
 )
 def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
     """Its client sees it, others do not; it is replaced, and the log says which request it was."""
@@ -351,7 +351,6 @@ def test_a_client_that_says_more_than_is_read(server: Server, tmp_path: Path) ->
         assert connection.response().body == b"waited"
 
 
-@pytest.mark.each_mode
 def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Path) -> None:
     options = ("--workers", "2", "--graceful-timeout", "0.1")
     with Server(FAULTY, mode, *options, tracebacks=True) as server:

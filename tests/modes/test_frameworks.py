@@ -40,7 +40,6 @@ def files(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return serve(request.param)
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize(("size", "chunked"), [(0, False), (3_000_000, True)])
 def test_files(files: Server, size: int, chunked: bool) -> None:
     content = (bytes(range(256)) * (size // 256 + 1))[:size]

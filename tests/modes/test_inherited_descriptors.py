@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import end, upgrade
-from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.server import Server, wait_for
 
 pytestmark = pytest.mark.each_mode
@@ -27,9 +26,7 @@ def inherited(server: Server) -> tuple[str, list[str]]:
     return pid, [where for fd, where in found if int(fd) > 2 and not own.fullmatch(where)]
 
 
-@pytest.mark.parametrize(
-    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
-)
+@pytest.mark.parametrize(("mode", "preload"), [("threading", "on"), ("gevent", "off")])
 def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: Path) -> None:
     options = (
         *("--preload", preload, "--pidfile", str(tmp_path / "pid")),

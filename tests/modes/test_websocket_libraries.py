@@ -13,14 +13,11 @@ from tests.conftest import Serve
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, join, wait_for
 
-pytestmark = pytest.mark.each_mode
-
 flask_sock = pytest.importorskip("flask_sock")
 socketio = pytest.importorskip("socketio")
 requests = pytest.importorskip("requests")
 geventwebsocket = pytest.importorskip("geventwebsocket")
 websocket = pytest.importorskip("websocket")
-sync_client = pytest.importorskip("websockets.sync.client")
 
 APP = "tests/apps/websockets_served.py"
 
@@ -41,6 +38,7 @@ def connect(server: Server, path: str, **options: Any) -> Iterator[Any]:
         ws.shutdown()
 
 
+@pytest.mark.parametrize("mode", CONCURRENT, indirect=True)
 def test_flask_sock_echoes(serve: Serve) -> None:
     with connect(serve(APP), "/echo", subprotocols=["talk", "chat"]) as ws:
         assert ws.getsubprotocol() == "chat"
@@ -54,15 +52,6 @@ def test_flask_sock_echoes(serve: Serve) -> None:
         assert ws.recv() == "behind a ping"
         ws.send_close(1000)
         assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
-
-
-def test_flask_sock_closes(serve: Serve) -> None:
-    with sync_client.connect(f"ws://127.0.0.1:{serve(APP).port}/once") as ws:
-        ws.send("one")
-        assert ws.recv() == "one"
-        with pytest.raises(Exception, match="once is enough"):
-            ws.recv()
-        assert (ws.close_code, ws.close_reason) == (4001, "once is enough")
 
 
 @pytest.mark.parametrize("mode", CONCURRENT)

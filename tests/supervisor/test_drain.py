@@ -194,15 +194,6 @@ def test_a_quick_stop_hears_nobody(main: MainProcess) -> None:
     main.ended(pid)
 
 
-def test_a_quick_stop_ends_a_graceful_one(main: MainProcess) -> None:
-    pid = main.start()
-    connection = opened(main)
-    main.retire(pid)
-    main.stop(pid, signal.SIGINT)
-    assert connection.at_end()
-    main.ended(pid)
-
-
 def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
     with MainProcess(mode, "drain_timeout=" + NEVER, "graceful_timeout=0.1") as main:
         pid = main.start()

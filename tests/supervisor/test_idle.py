@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from tests.support.certificate import certificate
 from tests.support.development import answering
+from tests.support.each_value import DIFFERENT
 from tests.support.tls_client import APP, BIND, told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
-from tests.testkit.server import MODES, Server
+from tests.testkit.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,7 @@ def sleeps_at_last(servers: Sequence[Server]) -> None:
 
 
 def test_nothing_wakes_an_idle_server(folder: Path) -> None:
-    """All modes with all options, TLS and the development server at once, since they only wait.
+    """All modes, with all options, TLS and the development server at once: they only wait.
 
     Files of certificates are watched, and keys of tickets are replaced by a clock. The longer
     nothing is saved, the more seldom is looked for what inotify does not report.
@@ -59,7 +60,7 @@ def test_nothing_wakes_an_idle_server(folder: Path) -> None:
     (folder / "app.py").write_text(answering("b''"))
     with ExitStack() as stack:
         servers = []
-        for mode in MODES:
+        for mode in DIFFERENT:
             admin = folder / mode
             more = ("--admin", f"unix:{admin}", "--access-log", f"{admin}.log")
             more += ("--pidfile", f"{admin}.pid", "--health", "/-")

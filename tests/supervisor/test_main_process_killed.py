@@ -124,9 +124,7 @@ def test_an_application_that_handles_or_blocks_all_signals(
         server.kill()
 
 
-@pytest.mark.parametrize(
-    ("mode", "how"), each_value(DIFFERENT, ["/deaf", "/blocked"]), indirect=["mode"]
-)
+@pytest.mark.parametrize(("mode", "how"), [("forking", "/deaf"), ("threading", "/blocked")])
 def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_path: Path) -> None:
     """In some modes no other thread is there that finds the end of the control channel."""
     (tmp_path / "hung.py").write_text(APPLICATION)

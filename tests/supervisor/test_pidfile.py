@@ -215,38 +215,3 @@ def test_successor(folder: Path, hold: Callable[..., Holder]) -> None:
     assert f"is held by process {new.pid}" in refused(path)
     new.end()
     assert os.listdir(folder) == []
-
-
-def test_only_one_of_many_gets_it(folder: Path) -> None:
-    path = folder / "pid"
-    for has_file in (False, True):
-        if has_file:
-            path.write_text("1\n")
-        racers = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    HOLDER.replace("os.fork()", "not print(1, flush=True)"),
-                    str(path),
-                    "write",
-                ],
-                env=environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(4)
-        ]
-        winners = []
-        for racer in racers:
-            assert racer.stdout
-            if racer.stdout.readline():
-                winners.append(racer)
-        assert len(winners) == 1
-        assert path.read_text() == f"{winners[0].pid}\n"
-        for racer in racers:
-            _, complaint = racer.communicate(timeout=HANG)
-            assert racer in winners or "--pidfile: " in complaint
-        assert os.listdir(folder) == []

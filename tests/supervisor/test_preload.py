@@ -29,8 +29,6 @@ def forge(channel, size):
         open(DONE, "w").close()
         if FORGERY == "a number":
             channel.send(f"{VICTIM}\\n".encode())
-        elif FORGERY == "a process that is known":
-            os.write(fds[0], b"h")
         elif FORGERY == "no message":
             os.write(fds[0], b"-1\\n")
         elif os.fork() == 0:
@@ -89,7 +87,7 @@ def victim() -> Iterator[int]:
 
 @pytest.mark.parametrize(
     "forgery",
-    ["a number", "a process that is known", "no message", "a process that is no child"],
+    ["a number", "no message", "a process that is no child"],
 )
 def test_the_application_cannot_name_the_process_of_a_worker(
     forgery: str, victim: int, folder: Path, nobody: Nobody

@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.load import Load
-from tests.testkit.process import children
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
@@ -41,18 +40,6 @@ def test_max_rss(versions: Versions) -> None:
             wait_for(lambda: len(load.pids) > 1, "another worker")
         load.check()
         server.wait_log("MiB (max_rss)")
-
-
-def test_one_at_a_time(versions: Versions) -> None:
-    """There is never more than one worker too many, nor one too few that serve."""
-    with versions.serve("forking", "--workers", "3", "--max-requests", "10") as server:
-        seen = set()
-        with Load(server.port) as load:
-            while len(load.pids) < 9:
-                seen.add(len(children(server.process.pid)))
-        load.check()
-        assert seen <= {3, 4}, seen
-        assert 4 in seen
 
 
 def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
@@ -87,7 +74,6 @@ def application(environ, start_response):
 @pytest.mark.parametrize(
     ("mode", "preload"),
     [
-        ("forking", "off"),
         ("threading", "on"),
         ("gevent", "off"),
     ],

@@ -59,10 +59,9 @@ def test_what_is_said() -> None:
     assert not early.fail()
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
-def test_a_service_that_cannot_begin_for_some_time(preload: str, versions: Versions) -> None:
+def test_a_service_that_cannot_begin_for_some_time(versions: Versions) -> None:
     """It tries again, with one worker at a time, and says when it is well again."""
-    options = ("--workers", "2", "--preload", preload)
+    options = ("--workers", "2", "--preload")
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
     with versions.serve("forking", *options, launcher=launcher) as server:
         wait_for(lambda: len(children(server.process.pid)) == 2, "two workers and no preloader")

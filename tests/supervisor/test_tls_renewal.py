@@ -50,9 +50,7 @@ def renewed(folder: Path, kind: str, host: str) -> None:
         (folder / "both.pem").symlink_to("..data/both.pem")
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind"), [("forking", "certbot"), ("threading", "kubernetes"), ("gevent", "file")]
-)
+@pytest.mark.parametrize(("mode", "kind"), [("threading", "kubernetes"), ("gevent", "certbot")])
 def test_renewal(mode: str, kind: str, tmp_path: Path) -> None:
     """Running workers get what has changed, without losing a request."""
     renewed(tmp_path, kind, "one.example")
