@@ -183,8 +183,9 @@ def test_endless_answer_ends_when_its_client_leaves(
 
 
 # Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
-@pytest.mark.each_mode
-@pytest.mark.parametrize("what", ["0,100", "0.01,65536"])
+@pytest.mark.parametrize(
+    ("mode", "what"), each_value(DIFFERENT, ["0,100", "0.01,65536"]), indirect=["mode"]
+)
 def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> None:
     """At the write deadline, also where only one thread could see to it."""
     token = next(tokens)

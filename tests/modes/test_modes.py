@@ -58,7 +58,6 @@ def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: s
 # Stopping
 
 
-@pytest.mark.each_mode
 def test_idle_connections_do_not_hold_it(mode: str) -> None:
     with Server(GATE, mode, *PATIENT) as server:
         used, fresh = server.connect(), server.connect()

@@ -225,7 +225,6 @@ def test_stop_ends_the_input_of_other_protocols(mode: str) -> None:
         server.ended()
 
 
-@pytest.mark.each_mode
 def test_reload_tells_them(versions: Versions, mode: str) -> None:
     with Server(APP, mode, "--workers", "2", env={"VERSION_FILE": str(versions.path)}) as server:
         sockets = [opened(server, "/frames", *WEBSOCKET)]
