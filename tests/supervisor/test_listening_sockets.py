@@ -129,6 +129,28 @@ def test_an_address_of_another_service_is_kept_but_not_its_chance_port(opened: O
 # A socket for each worker
 
 
+def test_a_longer_queue(opened: Open, folder: Path) -> None:
+    """Of a Unix socket whose queue is full, the kernel says so at once."""
+
+    def arrivals() -> int:
+        clients = []
+        while True:
+            client = socket.socket(socket.AF_UNIX)
+            client.setblocking(False)
+            clients.append(client)
+            if client.connect_ex(f"{folder}/socket"):
+                break
+        for each in clients:
+            each.close()
+        assert all(lets_in(listener) for _ in clients[1:])
+        return len(clients) - 1
+
+    (listener,) = opened(bind=f"unix:{folder}/socket", backlog=3)
+    assert arrivals() == 4
+    assert opened([listener], bind=f"unix:{folder}/socket", backlog=20) == [listener]
+    assert arrivals() == 21
+
+
 def accepted(listener: Listener) -> int:
     number = 0
     while lets_in(listener):

@@ -44,6 +44,11 @@ def test_not_shared_if_a_library_patches_modules(tmp_path: Path) -> None:
     assert found(tmp_path, "forking", "--workers", "2", first=first) == ["", ""]
 
 
+def test_one_that_cannot_be_imported_is_left_out(tmp_path: Path) -> None:
+    first = "import os, sys; sys.modules['decimal.missing'] = os; "
+    assert found(tmp_path, "forking", "--workers", "2", first=first) == ["", "fractions"]
+
+
 @pytest.mark.parametrize("name", ["queue", "email.mime.text", "xml.sax"])
 def test_may_be_shared(name: str) -> None:
     assert is_shared(name)

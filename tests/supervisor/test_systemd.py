@@ -215,6 +215,20 @@ def test_messages_of_several_lines_and_the_end(
     assert manager.nothing()
 
 
+def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must not hold us up."""
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
+    notifier = Notifier()
+    for _ in range(5000):
+        notifier.status("x" * 1000)
+    notifier.close()
+    heard = []
+    while not manager.nothing():
+        heard.append(manager.heard())
+    assert 0 < len(heard) < 5000
+    assert all(message == {"STATUS": "x" * 1000} for message in heard)
+
+
 @pytest.mark.parametrize(
     ("microseconds", "pid", "expected"),
     [
