@@ -169,37 +169,6 @@ def test_a_request_that_does_not_end_keeps_only_its_thread(
     wait_for(lambda: threading.active_count() == before, "the end of its thread")
 
 
-def test_threads_that_close_a_server_at_once(capfd: pytest.CaptureFixture[str]) -> None:
-    """One of them does, and the others return when that is done."""
-    begun, go = threading.Event(), threading.Event()
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        begun.set()
-        go.wait(HANG)
-        return hello(environ, start_response)
-
-    server = poorhttp.Server(application, graceful_timeout=0.1)
-    refused = []
-
-    def close() -> None:
-        server.close()
-        with pytest.raises(ConnectionRefusedError):
-            opened(server)
-        refused.append(True)
-
-    with opened(server) as client:
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert begun.wait(HANG)
-        closers = [threading.Thread(target=close) for _ in range(4)]
-        for each in closers:
-            each.start()
-        for each in closers:
-            each.join(HANG)
-    go.set()
-    assert len(refused) == 4
-    assert capfd.readouterr().err.count("graceful_timeout (0.1 s) is over") == 1
-
-
 def test_a_request_closes_its_own_server() -> None:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         server.close()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import Server, patched, wait_for
+from tests.testkit.server import patched, wait_for
 from tests.testkit.versions import Versions, told
 
 
@@ -28,20 +28,6 @@ def ear(folder: Path) -> Iterator[socket.socket]:
 def wait_sign(ear: socket.socket) -> None:
     while ear.recv(4096) != b"WATCHDOG=1":
         pass
-
-
-def test_long_talks_are_no_reason_to_worry(mode: str, ear: socket.socket) -> None:
-    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
-    options = ("--threads", "1", "--workers", "1")
-    target = "tcp:apps/services/echo.py:handler"
-    with Server(target, mode, *options, env=env) as server, server.connect() as connection:
-        connection.send(b"?")
-        assert connection.socket.recv(1) == b"?"
-        drain(ear)
-        for _ in range(12):
-            wait_sign(ear)
-        assert "no worker answers" not in server.log()
-        connection.close()
 
 
 def drain(ear: socket.socket) -> None:
