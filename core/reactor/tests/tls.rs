@@ -55,6 +55,7 @@ impl Server {
             min_version: Version::Tls12,
             session_timeout: 300,
             kernel: true,
+            http2: false,
         };
         let config: Arc<dyn Certificates> = Arc::new(TlsConfig::new(&settings).unwrap());
         let tls = Some(config);
@@ -66,7 +67,7 @@ impl Server {
             protocol: Protocol::Http,
             proxied: false,
             tls,
-            streams: None,
+            streams: poorhttp_reactor::Negotiation::Never,
         };
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let handler = Arc::new(handler);
