@@ -215,6 +215,11 @@ impl Multiplexed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The slot of the connection itself.
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot
+    }
+
     /// The descriptor of the socket.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.carrier.fd()

@@ -125,7 +125,7 @@ fn add(state: &State, streams: &Arc<Multiplexed>, begun: Begun) {
     let served = streams.served().saturating_sub(1);
     let request = Request::of_stream(&streams.origin, served, buffer, parser);
     let mut shared = state.lock();
-    let (index, generation) = shared.connections.occupy_stream(Arc::clone(&socket));
+    let (index, generation) = shared.connections.occupy_stream(Arc::clone(&socket), streams.slot().0);
     // Before it is ready: what comes from now on is told to its slot.
     streams.set_slot(stream, (index, generation));
     let mut connection = Connection::of_stream(index, generation, socket, request);
