@@ -39,13 +39,17 @@ class Stream:
     number: int
     interim: list[dict[str, str]] = field(default_factory=list)
     status: int = 0
-    fields: dict[str, str] = field(default_factory=dict)
+    headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
     #: Bytes of the body that are not acknowledged.
     unread: int = 0
     ended: bool = False
     #: The code of RST_STREAM.
     reset: int | None = None
+
+    def get(self, name: str) -> str | None:
+        """The value of a field."""
+        return dict(self.headers).get(name)
 
     @property
     def is_over(self) -> bool:
@@ -95,6 +99,7 @@ class Client:
         self.terminated: list[tuple[int, int]] = []
         self.pongs = 0
         self.closed = False
+        self._received = b""
         self.h2.initiate_connection()
         self.h2.increment_flow_control_window(PLENTY)
         if first:
@@ -156,6 +161,11 @@ class Client:
         self.h2.reset_stream(stream.number, code)
         self.flush()
 
+    def send_part_of_a_head(self) -> None:
+        """Send the beginning of a HEADERS frame."""
+        self.flush()
+        self.socket.sendall(b"\x00\x00\x10\x01")
+
     def read(self, stream: Stream) -> None:
         """Allow as much again as has come on a stream."""
         if stream.unread and not stream.is_over:
@@ -208,8 +218,15 @@ class Client:
         if not data:
             self.closed = True
             return
-        for event in self.h2.receive_data(data):
-            self._note(event)
+        self._received += data
+        # Frame by frame, because `h2` takes none behind GOAWAY in the same bytes.
+        while len(self._received) >= 9:
+            end = 9 + int.from_bytes(self._received[:3], "big")
+            if len(self._received) < end:
+                break
+            frame, self._received = self._received[:end], self._received[end:]
+            for event in self.h2.receive_data(frame):
+                self._note(event)
         for stream in self.streams.values():
             if self.reads:
                 self.read(stream)
@@ -231,8 +248,8 @@ class Client:
         if isinstance(event, InformationalResponseReceived):
             stream.interim.append(dict(event.headers))  # type: ignore[arg-type]
         elif isinstance(event, ResponseReceived):
-            stream.fields = dict(event.headers)  # type: ignore[arg-type]
-            stream.status = int(stream.fields.pop(":status"))
+            (_, status), *stream.headers = event.headers  # type: ignore[list-item, misc]
+            stream.status = int(status)
         elif isinstance(event, DataReceived):
             stream.body += event.data or b""
             stream.unread += event.flow_controlled_length or 0

@@ -225,6 +225,9 @@ fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Con
                         let name = state.telemetry.last_request_name(&connection);
                         state.log_about(Level::Info, &name, "the client does not read its response");
                         connection.socket.transport.reset_on_close();
+                        if connection.is_stream() {
+                            connection.socket.transport.shut_down();
+                        }
                         put_back::close(state, connection);
                     }
                 }
