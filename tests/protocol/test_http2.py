@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Serve
+from tests.support import binary_upgrade
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, Stream
 from tests.testkit.client import Connection
-from tests.testkit.server import AT_ONCE, Server, wait_for
+from tests.testkit.server import AT_ONCE, Program, Server, command, run, wait_for
 
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
@@ -464,3 +467,143 @@ def test_no_stream_is_lost_by_reloads(mode: str) -> None:
                     assert {made.whole(stream).status for stream in streams} == {200}
                     answered += 5
         assert answered
+
+
+def test_a_binary_upgrade(tmp_path: Path) -> None:
+    """What is under way is answered by the old processes; their client is told to connect again."""
+    gate, pidfile = tmp_path / "gate", tmp_path / "pid"
+    options = (ON, "--pidfile", str(pidfile), "--workers=1", "--drain-timeout=60")
+    with Server(GATE, "threading", *options) as server, client(server) as made:
+        held = made.begin(f"/wait?{gate}")
+        server.wait_log(f"entered {gate}\n")
+        os.kill(int(pidfile.read_text()), signal.SIGUSR2)
+        made.until(lambda: made.terminated)
+        late = made.begin("/process")
+        gate.touch()
+        assert made.whole(held).status == 200
+        assert made.ends() == [(NO_ERROR, 2**31 - 1), (NO_ERROR, held.number)]
+        # The client has answered the PING before: a proxy sends this one again.
+        assert not late.is_over
+        with client(server) as again:
+            assert again.get("/process").status == 200
+        server.wait_log("has taken over")
+        binary_upgrade.wait_for_end(server.process.pid, server)
+        binary_upgrade.end(server, int(pidfile.read_text()))
+
+
+def test_idle_connections(serve: Serve) -> None:
+    server = serve(GATE, ON, "--keepalive-timeout=0.2", "--header-timeout=0.2")
+    with client(server) as made:
+        assert made.ends() == [(NO_ERROR, 0)]
+    with client(server) as made:
+        stream = made.get("/process")
+        assert made.ends() == [(NO_ERROR, stream.number)]
+
+
+def test_an_idle_connection_makes_room_for_another(serve: Serve) -> None:
+    server = serve(GATE, ON, "--max-connections=2")
+    with client(server) as idle, client(server) as other:
+        for made in (idle, other):
+            assert made.get("/process").status == 200
+            # The stream has ended for the server as well.
+            made.ping()
+        with client(server) as made:
+            assert made.get("/process").status == 200
+            assert idle.ends() == [(NO_ERROR, 1)]
+        assert other.get("/process").status == 200
+
+
+# Faults of applications
+
+
+FAULTY = """\
+def application(environ, start_response):
+    name = environ["PATH_INFO"][1:]
+    if name == "before":
+        raise ValueError
+    if name == "sendfile":
+        start_response("200 OK", [("X-Sendfile", FILE)])
+        return []
+    if name == "wrapper":
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return environ["wsgi.file_wrapper"](open(FILE, "rb"))
+    if name == "written":
+        write = start_response("200 OK", [("Content-Type", "text/plain")])
+        write(b"one ")
+        write(b"two")
+        return []
+    if name == "upgrade":
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"has" if "poorhttp.upgrade" in environ else b"has not"]
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "10")])
+    return within() if name == "within" else [b"short"]
+
+def within():
+    yield b"begun"
+    raise ValueError
+"""
+
+
+def test_what_an_application_does(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    content = bytes(range(256)) * 10_000
+    file.write_bytes(content)
+    app = tmp_path / "app.py"
+    app.write_text(f"FILE = {str(file)!r}\n{FAULTY}")
+    sendfile = f"--x-sendfile={tmp_path}"
+    with (
+        Server(str(app), "threading", ON, sendfile, tracebacks=True) as server,
+        client(server) as made,
+    ):
+        assert made.get("/before").status == 500
+        for name, begun in (("within", b"begun"), ("short", b"short")):
+            stream = made.get(f"/{name}")
+            assert (stream.status, stream.body, stream.reset) == (200, begun, INTERNAL_ERROR)
+        assert made.get("/sendfile").body == content
+        assert made.get("/wrapper").body == content
+        assert made.get("/written").body == b"one two"
+        # No other protocol can be spoken on a stream.
+        assert made.get("/upgrade").body == b"has not"
+
+
+# TLS, and clients of others
+
+
+@pytest.mark.each_mode
+def test_tls(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("tls") / "pem"
+    certificate().write(file)
+    server = serve(STREAMED, "--tls-certificate", str(file), bind=("https://127.0.0.1:0",))
+    body = bytes(range(256)) * 8_000
+    with Client(tls(server, "h2")) as made:
+        streams = [made.post(f"/{way}", body) for way in ("hash", "whole")]
+        assert all(stream.body.startswith(b"%d " % len(body)) for stream in streams)
+        assert made.get("/kind").status == 200
+
+
+def test_the_development_server(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [environ['SERVER_PROTOCOL'].encode()]\n"
+    )
+    words = command("dev", "app:application", "--bind", "127.0.0.1:0", "--https")
+    with Program(*words, cwd=tmp_path, env={"HOME": str(tmp_path)}, merged=True) as dev:
+        found = dev.wait_line(re.compile(r"https://[\w.]+:(\d+)"))
+        curl = ("curl", "--silent", "--insecure", "--http2", f"https://127.0.0.1:{found[1]}/")
+        assert run(*curl).stdout == "HTTP/2"
+
+
+def test_clients_of_others(serve: Serve, tmp_path: Path) -> None:
+    server = serve(ANSWERS, ON)
+    url = f"http://127.0.0.1:{server.port}"
+    curl = ("curl", "--silent", "--http2-prior-knowledge")
+    assert run(*curl, f"{url}/several").stdout == "one two three"
+    urls = [f"{url}/{name}" for name in ("one", "large", "generated", "many_pieces")]
+    found = run("nghttp", "--stat", "--null-out", *urls).stdout
+    assert found.count(" 200 ") == len(urls)
+    echo = f"http://127.0.0.1:{serve(ECHO, ON).port}/"
+    large = tmp_path / "large"
+    large.write_bytes(b"0123456789" * 100_000)
+    told = json.loads(run(*curl, "--data-binary", f"@{large}", echo).stdout)
+    assert told["body"] == large.read_text()

@@ -10,13 +10,17 @@ from poorhttp.config.parsers import choice, integer, size
 SMALLEST, LARGEST = 65_535, 2**31 - 1
 
 
+#: Values of the option `http2`; each includes those before.
+WAYS = "off tls trusted on"
+
+
 class Http2:
     """HTTP/2: many requests at once on a connection."""
 
     GROUP = "HTTP/2"
 
     http2 = Option(
-        choice("off", "tls", "trusted", "on"),
+        choice(*WAYS.split()),
         "trusted",
         "Which clients may speak HTTP/2 besides HTTP/1.1; each word includes those before: `off` "
         "none, `tls` those that ask for it in a TLS handshake (ALPN), `trusted` proxies of "

@@ -126,6 +126,9 @@ pub(crate) fn add_connection(
         warn_full(state, &mut shared, "a new one replaces an idle one, or gets 503");
         if let Some(mut oldest) = oldest {
             drop(shared);
+            if let Some(streams) = &oldest.streams {
+                streams.finish_shutdown();
+            }
             if oldest.socket.transport.tls().is_some() {
                 oldest.finish();
             }
