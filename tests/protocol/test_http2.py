@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def client(server: Server, **options: object) -> Client:
     return Client(("127.0.0.1", server.port), **options)  # type: ignore[arg-type]
 
 
-def tls(server: Server, *names: str) -> socket.socket:
+def tls(server: Server, *names: str) -> ssl.SSLSocket:
     """A connection with TLS that offers protocols (ALPN)."""
     made = certificate().client_context()
     if names:
@@ -74,10 +75,11 @@ def test_ways_in(value: str, folder: Path, tmp_path: Path) -> None:
         plain, from_proxy, unix, alpn = WAYS[value]
         with Server(ECHO, "threading", *options, bind=bind) as server:
             port = server.port_of("http")
-            for address, admitted in [
+            places: list[tuple[tuple[str, int] | str, bool]] = [
                 (("127.0.0.1", port), from_proxy if trusted else plain),
                 (f"{folder}/s", unix),
-            ]:
+            ]
+            for address, admitted in places:
                 if admitted:
                     with Client(address) as made:
                         assert text_of(made.get("/"))["SERVER_PROTOCOL"] == "HTTP/2"
@@ -181,9 +183,7 @@ def test_the_environ(serve: Serve) -> None:
                 stream = made.get("/a%20b?c=d", *fields)
             lines = ["User-Agent: me", "Cookie: a=1; b=2", "X-One: a"]
             method = "POST" if content else "GET"
-            other = connection.request(
-                method, "/a%20b?c=d", *lines, **({"body": content} if content else {})
-            )
+            other = connection.request(method, "/a%20b?c=d", *lines, body=content or None)
             ours, theirs = json.loads(stream.body), other.json()
             assert ours["body"] == theirs["body"]
             different = {

@@ -248,8 +248,8 @@ class Client:
         if isinstance(event, InformationalResponseReceived):
             stream.interim.append(dict(event.headers))  # type: ignore[arg-type]
         elif isinstance(event, ResponseReceived):
-            (_, status), *stream.headers = event.headers  # type: ignore[list-item, misc]
-            stream.status = int(status)
+            (_, status), *rest = event.headers
+            stream.status, stream.headers = int(status), rest  # type: ignore[assignment]
         elif isinstance(event, DataReceived):
             stream.body += event.data or b""
             stream.unread += event.flow_controlled_length or 0
