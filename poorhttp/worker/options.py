@@ -142,6 +142,10 @@ class WorkerOptions:
     graceful_timeout: float
     header_timeout: float
     health: str | None
+    http2: str
+    http2_connection_window: int
+    http2_max_streams: int
+    http2_stream_window: int
     keepalive_timeout: float
     max_body: int
     max_connections: int

@@ -737,6 +737,10 @@ impl Session for ForeignSession {
         self.has(flags::CONTROL)
     }
 
+    fn has_streams(&self) -> bool {
+        self.has(flags::STREAMS)
+    }
+
     fn take_control(&mut self) -> Vec<u8> {
         let mut records = Vec::new();
         if self.has_control() {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, Channel, Counters, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options,
-    RequestId, RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool, TimeoutHandler,
+    AcceptBalance, AccessLog, Channel, Counters, Exchange, FdHandoff, Level, Listener, Negotiation, Next, Notice,
+    Offer, Options, RequestId, RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool, TimeoutHandler,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
@@ -23,6 +23,7 @@ use crate::error_log::has_unfinished_line;
 use crate::errors::{os_error, value_error};
 use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
 use crate::gil_queue::GilQueue;
+use crate::http2::{self, Http2};
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::options::{Callable, WorkerOptions};
 use crate::request::{Request, Waits};
@@ -229,6 +230,9 @@ impl Reactor {
         let WorkerOptions { settings, given } = WorkerOptions::of(options)?;
         let base_options = settings.options();
         let request_ids = base_options.request_ids;
+        let http2 = Http2::named(&settings.http2)
+            .ok_or_else(|| value_error(format_args!("http2: {:?} is not off, tls, trusted or on", settings.http2)))?;
+        let multiplexing = (http2 != Http2::Off).then(|| http2::multiplexing(&settings, &base_options.limits));
         let error_log = Arc::clone(&given.error_log.get().inner);
         let access_log = match given.access_log {
             Some((sink, format)) => {
@@ -303,6 +307,7 @@ impl Reactor {
             },
             thread_pool,
             has_one_thread: !multithread && !external_loop,
+            multiplexing,
             raw_tcp: given.raw_tcp,
             external_loop,
             reopen_logs: given.reopen_logs.map(notice),
@@ -323,7 +328,11 @@ impl Reactor {
                 (None, Some(config)) => (Protocol::Http, Some(Arc::clone(config))),
                 (None, None) => return Err(value_error(format_args!("an unknown protocol, {protocol:?}"))),
             };
-            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls, streams: None });
+            let streams = match protocol {
+                Protocol::Http => http2.negotiation(tls.is_some()),
+                Protocol::Uwsgi | Protocol::Scgi | Protocol::Fastcgi => Negotiation::Never,
+            };
+            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls, streams });
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;

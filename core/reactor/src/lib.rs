@@ -53,7 +53,9 @@ pub use connection::body::temp_file::{Spool, TempDir};
 pub use connection::listener::Listener;
 pub use connection::notice::Interest;
 pub use connection::request::Request;
-pub use connection::stream_protocol::{MakeStreamProtocol, StreamEvent, StreamProtocol, StreamRequest};
+pub use connection::stream_protocol::{
+    MakeStreamProtocol, Multiplexing, Negotiation, StreamEvent, StreamProtocol, StreamRequest,
+};
 pub use event_loop::r#loop::Next;
 pub use exchange::Exchange;
 pub use exchange::backpressure::Waiter;

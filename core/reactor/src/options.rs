@@ -10,6 +10,7 @@ use crate::channel::Channel;
 use crate::connection::body::spool::BodyMemory;
 use crate::connection::body::temp_file::{Spool, TempDir};
 use crate::connection::body::throughput::MinimumRate;
+use crate::connection::stream_protocol::Multiplexing;
 use crate::log::access::AccessLog;
 use crate::log::error::ErrorLog;
 use crate::log::request_id::RequestIds;
@@ -52,6 +53,14 @@ macro_rules! with_settings {
             header_timeout: f64,
             /// Path below which health checks are answered.
             health: Option<String>,
+            /// How clients come to HTTP/2: `off`, `tls`, `trusted` or `on`.
+            http2: String,
+            /// Bytes of content on a connection of HTTP/2 that are not consumed.
+            http2_connection_window: u32,
+            /// Streams of a connection of HTTP/2 at the same time.
+            http2_max_streams: u32,
+            /// Bytes of content on a stream of HTTP/2 that are not consumed.
+            http2_stream_window: u32,
             /// Seconds between two requests.
             keepalive_timeout: f64,
             /// Bytes of a body.
@@ -237,6 +246,7 @@ pub(crate) struct Receiving {
     pub(crate) limits: Limits,
     pub(crate) trust: Option<TrustedProxies>,
     pub(crate) raw_tcp: bool,
+    pub(crate) multiplexing: Option<Multiplexing>,
 }
 
 /// What responses depend on.
@@ -329,6 +339,8 @@ pub struct Options {
     pub compression: Option<Arc<Compression>>,
     /// Trusted proxies, if there are any.
     pub trust: Option<TrustedProxies>,
+    /// The protocol of connections with many streams, if there are any ([`crate::Listener::streams`]).
+    pub multiplexing: Option<Multiplexing>,
     /// A request is not run if its client closes its sending half while the request waits for others.
     pub abort_on_close: bool,
     /// How long a request may wait for a thread.

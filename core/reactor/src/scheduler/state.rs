@@ -134,6 +134,7 @@ impl State {
             sendfile_roots,
             compression,
             trust,
+            multiplexing,
             abort_on_close,
             queue_limit,
             since_input,
@@ -189,7 +190,7 @@ impl State {
         };
         let state = Arc::new(State {
             timeouts,
-            receiving: Receiving { limits, trust, raw_tcp },
+            receiving: Receiving { limits, trust, raw_tcp, multiplexing },
             responding: Responding { server_line, hsts, compression, sendfile_roots, early_hints },
             handling: Handling { health, https_redirect, routes, streamed_bodies, abort_on_close, since_input },
             running: Running {

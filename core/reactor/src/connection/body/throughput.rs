@@ -39,6 +39,11 @@ impl Throughput {
         Throughput { since: now, progressed: now, ..Self::default() }
     }
 
+    /// Measures from `now` on.
+    pub(crate) fn begin_again(&mut self, now: u64) {
+        *self = Throughput { bytes: self.bytes, marks: [self.bytes; PARTS], ..Self::begin(now) };
+    }
+
     /// Notes that so many bytes have passed since the beginning.
     pub(crate) fn note(&mut self, bytes: u64, now: u64) {
         if bytes > self.bytes {

@@ -193,6 +193,11 @@ impl TlsSocket {
         }
     }
 
+    /// Whether the handshake has agreed upon a protocol with streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.state().session.has_streams()
+    }
+
     /// Whether the session has failed, and the alert for the client was made.
     pub(crate) fn has_failed(&self) -> bool {
         self.state().session.has_failed()
