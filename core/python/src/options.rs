@@ -1,4 +1,4 @@
-//! The options of a reactor as Python gives them, one object `WorkerOptions`: its fields, and their types.
+//! Reads the object `WorkerOptions` of Python; options of the configuration are declared in `core/reactor` and `core/files`.
 //!
 //! `poorhttp/worker/options.py` declares the same fields for Python. A field that one side does not have, or that has another
 //! type, is a TypeError that names it.

@@ -1,4 +1,4 @@
-//! The response writer: sends status, fields and body of a response on its stream, as they are.
+//! The response writer: sends status, fields and body of a response on its stream, as they are; knows the times of its request.
 //!
 //! Compression, files that the application names, and another protocol are layers above it.
 

@@ -1,4 +1,4 @@
-//! Minimum rate of uploads and downloads.
+//! Minimum rate of uploads and downloads, and the longest pause without a byte.
 
 /// The minimum rate that is required of a client.
 #[derive(Clone, Copy, Debug)]
