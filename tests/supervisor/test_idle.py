@@ -62,8 +62,8 @@ def test_nothing_wakes_an_idle_server(folder: Path) -> None:
         servers = []
         for mode in DIFFERENT:
             admin = folder / mode
-            more = ("--admin", f"unix:{admin}", "--access-log", f"{admin}.log")
-            more += ("--pidfile", f"{admin}.pid", "--health", "/-")
+            more = ["--admin", f"unix:{admin}", "--access-log", f"{admin}.log"]
+            more += ["--pidfile", f"{admin}.pid", "--health", "/-"]
             server = Server("dispatch:apps/lightheavy", mode, *OPTIONS, *more)
             servers.append(stack.enter_context(server))
             for connection in [server.connect() for _ in range(6)]:
