@@ -127,8 +127,8 @@ fn an_end_that_is_told_behind_the_last_content() {
         (false, true, 3),
     ] {
         let mut connection = begun(Options::default());
-        feed(&mut connection, &client("HEADERS 1 end -- get\nHEADERS 3 end -- get"));
         for stream in [1, 3] {
+            feed(&mut connection, &client(&format!("HEADERS {stream} end -- get")));
             connection.send_head(stream, 200, [], false).unwrap();
         }
         let mut output = connection.take_output();
