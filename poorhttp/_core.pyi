@@ -52,6 +52,13 @@ def current_request() -> RequestName | None:
     `None` without `request_id`, in mode `gevent`, and in a thread that runs none.
     """
 
+def client_disconnected() -> bool:
+    """`poorhttp.client_disconnected` of threads: `Request.client_disconnected` of the one it runs.
+
+    Raises:
+        RuntimeError: this thread runs no request.
+    """
+
 def early_hints(headers: list[tuple[str, str]], /) -> None:
     """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs."""
 
@@ -213,8 +220,11 @@ class WorkerStatus:
     def __init__(self, memory: SharedStatuses, place: int) -> None:
         """Use a place of shared `memory`; raise ValueError if there is no such place."""
 
-    def in_flight(self) -> list[tuple[int, str]]:
-        """Return number and line (escaped) of the newest 64 requests, the newest first."""
+    def in_flight(self, in_pool: bool = False) -> list[tuple[int, str]]:
+        """Return number and line (escaped) of the newest 64 requests, the newest first.
+
+        `in_pool`: without those whose threads do not count among `threads`, as they stream.
+        """
 
     def requests(self) -> Any:
         """Return requests in flight and upgraded connections, the oldest first."""
@@ -444,6 +454,11 @@ class Request:
         Raises:
             ValueError: a header is not valid HTTP; nothing was sent.
             ConnectionResetError: the client has disconnected.
+        """
+    def client_disconnected(self) -> bool:
+        """Return whether the client has left, as far as the kernel knows; after the end: had left.
+
+        A client that ends its input, with nothing before that, has left with `abort_on_close`.
         """
     def take_environ(self) -> dict[str, Any]:
         """Return the WSGI environ, once, and start the timeout.

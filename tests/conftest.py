@@ -56,7 +56,6 @@ LONGEST = {
     "tests/lab/test_fresh_clone.py",
     "tests/lab/test_reporting.py",
     "tests/monitoring/test_commands.py",
-    "tests/proxies/test_cluster.py",
     "tests/supervisor/test_components.py",
     "wheels",
 }

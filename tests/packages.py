@@ -58,7 +58,6 @@ TESTS = {
     "mandoc": ("mandoc", "man pages"),
     "promtool": ("prometheus", "metrics, rules and the dashboard with Prometheus"),
     "/usr/lib/postgresql": ("postgresql", "inspection of a worker that waits for PostgreSQL"),
-    "tmux": ("tmux", "poorhttp top in a terminal of another program"),
     "chromium": ("chromium", "pages in a browser"),
     "chromedriver": ("chromium-driver", "pages in a browser"),
 }

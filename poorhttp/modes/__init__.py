@@ -1,4 +1,4 @@
-"""Modes: how the requests of a worker are scheduled.
+"""Modes: how the requests of a worker are scheduled; the list of the files.
 
 single.py      one request at a time
 forking.py     one request at a time in each of several processes

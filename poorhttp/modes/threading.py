@@ -12,7 +12,7 @@ import select
 
 from poorhttp._core import forget_fd, note_fd
 from poorhttp.process import signals, threads
-from poorhttp.process.unpatched import allocate_lock, get_ident, poll
+from poorhttp.process.unpatched import allocate_lock, get_native_id, poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def run(worker: Worker) -> None:
     #: A lock for each thread, which the first thread with that number acquires.
     claims = [allocate_lock() for _ in range(worker.settings.threads)]
     started: list[Thread | NativeThread] = []
-    #: Threads that serve, or go on with a connection that the application has got.
+    #: Threads that serve, or go on with a request in whose place another thread serves.
     alive = len(claims)
     counting = allocate_lock()
+    #: By their native IDs.
     running: dict[int, Thread | NativeThread] = {}
     ended: list[Thread | NativeThread] = []
 
@@ -48,11 +49,11 @@ def run(worker: Worker) -> None:
         def serve_in_thread() -> None:
             nonlocal alive
             if claim.acquire(blocking=False):
-                running[get_ident()] = thread
+                running[get_native_id()] = thread
                 try:
                     worker.serve(worker.application, reactor)
                 finally:
-                    ended.append(running.pop(get_ident()))
+                    ended.append(running.pop(get_native_id()))
                     with counting:
                         alive -= 1
                     posix.write(write, b"\0")
@@ -60,9 +61,13 @@ def run(worker: Worker) -> None:
         thread = threads.create(serve_in_thread, name)
         return thread
 
-    def replace_thread() -> bool:
+    def replace_thread(thread_id: int = 0) -> bool:
+        """Start another thread: see `Worker.replace_thread`. It is not called by the main thread.
+
+        `thread_id` is 0 for the present thread, which leaves the reactor itself.
+        """
         nonlocal alive
-        thread = running[get_ident()]
+        thread = running[thread_id or get_native_id()]
         replacement = new_thread(thread.name, allocate_lock())
         with counting:
             alive += 1
@@ -72,8 +77,9 @@ def run(worker: Worker) -> None:
             with counting:
                 alive -= 1
             return False
-        reactor.leave()
-        thread.name = f"{thread.name}-upgraded"
+        if not thread_id:
+            reactor.leave()
+        thread.name = f"{thread.name}-{'streaming' if thread_id else 'upgraded'}"
         return True
 
     def start_and_wait() -> None:

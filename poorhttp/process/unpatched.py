@@ -34,6 +34,7 @@ def original(module: ModuleType, name: str) -> Any:
 
 allocate_lock = original(_thread, "allocate_lock")
 get_ident = original(_thread, "get_ident")
+get_native_id = original(_thread, "get_native_id")
 poll = original(select, "poll")
 sleep = original(time, "sleep")
 start_new_thread = original(_thread, "start_new_thread")

@@ -111,6 +111,8 @@ class WorkerOptions:
             application with this number or a higher one begins; it returns after how many requests
             it is to be called again, or 0.
         offer_upgrade: called to offer its connection to the application.
+        replace_thread: called with the native ID of a thread whose response streams; starts another
+            one in its place, and returns whether it could.
         reopen_logs: called when the main process commands that over `channel`.
         note_stop: the same when it commands a stop.
         end_line: called behind a request, if any thread has left a line in `wsgi.errors` without
@@ -140,6 +142,10 @@ class WorkerOptions:
     graceful_timeout: float
     header_timeout: float
     health: str | None
+    http2: str
+    http2_connection_window: int
+    http2_max_streams: int
+    http2_stream_window: int
     keepalive_timeout: float
     max_body: int
     max_connections: int
@@ -156,6 +162,7 @@ class WorkerOptions:
     spool_limit: int
     spool_total: int
     static_cache: int
+    streaming_threads: int
     trusted_proxies: Sequence[str]
     upgraded_threads: int
     write_timeout: float
@@ -179,6 +186,7 @@ class WorkerOptions:
     interrupter: object = None
     refork: tuple[int, Callable[[], int]] | None = None
     offer_upgrade: Callable[[dict[str, Any], Request], object] | None = None
+    replace_thread: Callable[[int], bool] | None = None
     reopen_logs: Callable[[], object] | None = None
     note_stop: Callable[[], object] | None = None
     end_line: Callable[[], object] | None = None

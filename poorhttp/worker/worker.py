@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp._core import Reactor, Request, RequestName
+from poorhttp._core import client_disconnected as of_thread
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.registry import UPGRADER, registry
 from poorhttp.config.settings import Settings
@@ -49,9 +50,10 @@ class Worker:
     #: Calls the application for each request of the reactor.
     serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
     promoted = False  # it has stopped serving, because the main process promotes it
-    #: Starts a thread in the place of the present one, which goes on with a connection that the
-    #: application has got; `None`: the mode has no pool of threads.
-    replace_thread: Callable[[], bool] | None = None
+    #: Starts a thread in the place of one that goes on with its request and then ends: the present
+    #: one, if the application has got its connection, or one whose response streams, by its native
+    #: ID. Returns whether it could. `None`: the mode has no pool of threads.
+    replace_thread: Callable[..., bool] | None = None
     _offers_upgrades = True
 
     def __init__(
@@ -98,6 +100,7 @@ class Worker:
         new_event: Callable[[], Event] | None = None,
         external_loop: bool = False,
         hub: Hub | None = None,
+        client_disconnected: Callable[[], bool] | None = None,
     ) -> Reactor:
         """Create the reactor of this process; see `poorhttp._core.Reactor`.
 
@@ -105,6 +108,8 @@ class Worker:
             multithread: the application may be called several times at once.
             new_event, external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
+            client_disconnected: `poorhttp.client_disconnected` of an external loop; others have
+                that of threads.
 
         Raises:
             ConfigError: a log file cannot be opened, or no temporary file created; or a plug-in
@@ -120,6 +125,7 @@ class Worker:
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
                     secure=listener.protocol in carried,
+                    client_disconnected=client_disconnected if external_loop else of_thread,
                 ),
                 listener.protocol,
                 listener.proxy_protocol,
@@ -173,6 +179,7 @@ class Worker:
                 raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
                 offer_upgrade=None if self._raw_tcp else self._offer_upgrade,
+                replace_thread=self._replace_thread,
                 reopen_logs=self.signals.reopen if self.signals is not None else None,
                 note_stop=self.signals.note_replaced if self.signals is not None else None,
                 end_line=logs.end_line,
@@ -214,6 +221,9 @@ class Worker:
             return
         wsgi.end_upgraded = hooks.end_upgraded
         hooks.offer_upgrade(environ, request, self.application, self.replace_thread)
+
+    def _replace_thread(self, thread_id: int) -> bool:
+        return self.replace_thread is not None and self.replace_thread(thread_id)
 
     def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
         """Report that requests can be served, and call `serve` in the main thread.

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, advise_huge_pages, early_hints, set_body_inputs
+from poorhttp._core import (
+    Request,
+    advise_huge_pages,
+    client_disconnected,
+    early_hints,
+    set_body_inputs,
+)
 from poorhttp.config.version import VERSION
 from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
@@ -275,12 +281,18 @@ class StreamedBody(io.RawIOBase):
 
 
 def base_environ(
-    server: tuple[str, str], *, multithread: bool, multiprocess: bool, secure: bool = False
+    server: tuple[str, str],
+    *,
+    multithread: bool,
+    multiprocess: bool,
+    secure: bool = False,
+    client_disconnected: Callable[[], bool] | None = client_disconnected,
 ) -> dict[str, Any]:
     """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
     The reactor copies it for each request, and sets the keys that differ. `server`: SERVER_NAME and
-    SERVER_PORT; `secure`: its URLs begin with `https`.
+    SERVER_PORT; `secure`: its URLs begin with `https`; `client_disconnected`: returns whether the
+    client of the request that the calling thread or greenlet runs has left.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",
@@ -310,6 +322,9 @@ def base_environ(
     }
     if secure:
         environ["HTTPS"] = "on"
+    if client_disconnected is not None:
+        environ["poorhttp.client_disconnected"] = client_disconnected
+        environ["waitress.client_disconnected"] = client_disconnected
     # Leave room for a browser's headers, so that copies need not grow: a dict that once held more
     # keys keeps its size when it is copied, as long as it is well filled.
     spare = [f"spare.{number}" for number in range(3)]

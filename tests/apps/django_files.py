@@ -1,4 +1,4 @@
-"""Django views for all kinds of forms and responses: files, streams, cookies."""
+"""Django views for all kinds of forms and responses: files, streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import django
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
-from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
@@ -33,11 +33,6 @@ def form(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"fields": dict(request.POST.lists()), "files": files})
 
 
-def itself(request: HttpRequest) -> FileResponse:
-    """This file, from disk."""
-    return FileResponse(open(__file__, "rb"))
-
-
 def stream(request: HttpRequest) -> StreamingHttpResponse:
     """Pieces, made while they are sent."""
 
@@ -57,7 +52,6 @@ def url(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("form", form),
-    path("itself", itself),
     path("stream", stream),
     path("url", url),
 ]

@@ -261,27 +261,6 @@ def die(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> A
     return DEATHS[what]()
 
 
-def die_in_body(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """The same in the middle of an answer."""
-    start_response("200 OK", [])
-    yield b"first "
-    DEATHS[what]()
-
-
-def die_in_close(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """The same behind an answer."""
-
-    class Pieces:
-        def __iter__(self) -> Iterator[bytes]:
-            return iter((b"body",))
-
-        def close(self) -> None:
-            DEATHS[what]()
-
-    start_response("200 OK", [])
-    return Pieces()
-
-
 KEPT: list[object] = []
 
 
@@ -346,8 +325,6 @@ PATHS: dict[str, Callable[[WSGIEnvironment, Any, str], Any]] = {
         exact,
         pause,
         die,
-        die_in_body,
-        die_in_close,
         keep,
         fail_beside,
         wait,

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -114,30 +113,6 @@ def open_file(fd: str) -> str:
         return "closed"
 
 
-def logging_threads(environ: WSGIEnvironment) -> str:
-    """Fork children that write to the error log while threads of their parent do."""
-    stop = threading.Event()
-
-    def write() -> None:
-        while not stop.is_set():
-            environ["wsgi.errors"].write("a thread\n")
-
-    threads = [threading.Thread(target=write) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    codes = []
-    for _ in range(20):
-        pid = os.fork()
-        if pid == 0:
-            environ["wsgi.errors"].write("a child\n")
-            os._exit(7)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    stop.set()
-    for thread in threads:
-        thread.join()
-    return str(set(codes))
-
-
 ACTIONS: dict[str, Callable[[WSGIEnvironment], str]] = {
     "/": lambda environ: str(os.getpid()),
     "/pool": lambda environ: pool(),
@@ -147,7 +122,6 @@ ACTIONS: dict[str, Callable[[WSGIEnvironment], str]] = {
     "/ignored": lambda environ: ignored(),
     "/hangup": lambda environ: hangup(),
     "/signals": lambda environ: signals(environ["QUERY_STRING"]),
-    "/logging": logging_threads,
 }
 
 

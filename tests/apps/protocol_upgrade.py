@@ -38,14 +38,6 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         start_response("200 OK", [("Content-Type", "text/plain")])
         text = f"{way} {environ.get('werkzeug.socket') is not None} {sock!r:.25} {VERSION}"
         return [text.encode()]
-    if way == "begun":
-        write = start_response("200 OK", [])
-        write(b"some")
-        try:
-            sock.send(b"...")
-        except OSError as error:
-            write(f" {error}".encode())
-        return []
     if way == "generator":
         return generator(sock)
     accept(environ, sock)
@@ -54,9 +46,6 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
             if data == b"end":
                 break
             sock.sendall(data)
-    if way == "limited":
-        sock.settimeout(600)
-        sock.sendall(bytes(8 << 20))
     if way == "keep":
         KEPT.append(sock)
         threading.Thread(target=read_on, args=(sock, environ["wsgi.errors"]), daemon=True).start()

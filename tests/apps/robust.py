@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -41,34 +41,6 @@ class Unspeakable(Exception):
         raise SystemExit(4)
 
 
-class Evil(str):
-    """A str whose repr() calls `start_response`."""
-
-    start_response: Callable[..., object]
-
-    def __repr__(self) -> str:
-        Evil.start_response("200 OK", [])
-        return "evil"
-
-
-class EvilObject:
-    """The same, no str."""
-
-    def __repr__(self) -> str:
-        Evil.start_response("200 OK", [])
-        return "evil"
-
-
-EVIL: dict[str, Any] = {
-    "name": (Evil("x y"), "v"),
-    "value": ("a", Evil("v\n")),
-    "number": (Evil("a"), 5),
-    "three": ("a", Evil("b"), "c"),
-    "object": ("a", EvilObject()),
-    "no-tuple": EvilObject(),
-}
-
-
 def pid(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """The process that answers."""
     start_response("200 OK", [("Content-Type", "text/plain")])
@@ -83,21 +55,17 @@ def unspeakable(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     raise Unspeakable("told so")
 
 
-#: What a forked child ends with, by the query.
-EXITS: dict[str, int | str | None] = {"exit": 0, "number": 7, "nothing": None, "text": "why"}
-
-
 def fork(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Fork a child that does as the query says; the answer is for its parent to give."""
-    child, code = os.fork(), 0
+    child = os.fork()
     if child == 0:
-        if environ["QUERY_STRING"] in EXITS:
-            sys.exit(EXITS[environ["QUERY_STRING"]])
+        if environ["QUERY_STRING"] == "exit":
+            sys.exit()
         if environ["QUERY_STRING"] == "raise":
             raise RuntimeError("in the child")
     else:
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    start_response("200 OK", [("X-Child", str(code))])
+        os.waitpid(child, 0)
+    start_response("200 OK", [])
     return [str(os.getpid()).encode()]
 
 
@@ -122,23 +90,6 @@ def child(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[b
     return [str(process.pid).encode()]
 
 
-def evil(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """A header (the query says which) whose repr() calls `start_response`."""
-    Evil.start_response = start_response
-    start_response("200 OK", [EVIL[environ["QUERY_STRING"]]])
-    return [b"never"]
-
-
-def write_then_file(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """write(), then the file of the query."""
-    write = start_response("200 OK", [])
-    write(b"written ")
-    return cast(
-        "Iterable[bytes]",
-        environ["wsgi.file_wrapper"](open(environ["QUERY_STRING"], "rb")),
-    )
-
-
 def gated_file(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """This file, as soon as the file of the query exists."""
     environ["wsgi.errors"].write(f"entered {environ['QUERY_STRING']}\n")
@@ -148,30 +99,11 @@ def gated_file(environ: WSGIEnvironment, start_response: StartResponse) -> Itera
     return cast("Iterable[bytes]", environ["wsgi.file_wrapper"](Path(__file__).open("rb")))
 
 
-def attribute(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """What happens to whoever hides something in `wsgi.input`."""
-    stream = environ["wsgi.input"]
-    found = getattr(stream, "secret", "nothing")
-    try:
-        stream.secret = "kept"
-        how = "set"
-    except AttributeError:
-        how = "refused"
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [f"{found} {how}".encode()]
-
-
 def no_headers(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Call `start_response` without headers."""
     call: Callable[..., object] = start_response
     call("200 OK")
     return [b"never"]
-
-
-def fail(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Raise before anything is sent."""
-    start_response("200 OK", [])
-    raise LookupError("told so")
 
 
 def wrong_chunk(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -203,12 +135,8 @@ PATHS = {
         fork,
         fork_between,
         child,
-        evil,
-        write_then_file,
         gated_file,
-        attribute,
         no_headers,
-        fail,
         wrong_chunk,
         wrong_late,
         chdir,

@@ -6,7 +6,6 @@ database.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import threading
@@ -79,15 +78,6 @@ def in_database(path: str) -> None:
     database.close()
 
 
-def in_postgres(path: str) -> None:
-    """Wait for a query to a server whose socket is in a folder, until it is cancelled."""
-    import psycopg
-
-    cancelled = contextlib.suppress(psycopg.errors.QueryCanceled)
-    with cancelled, psycopg.connect(host=path, user="tests", dbname="postgres") as database:
-        database.execute("SELECT pg_sleep(600)")
-
-
 def grow(path: str) -> None:
     """Make objects that are never released."""
     KEPT.extend(Kept() for _ in range(10_000))
@@ -102,7 +92,6 @@ PATHS = {
         in_c,
         in_c_holding,
         in_database,
-        in_postgres,
         grow,
     )
 }

@@ -40,19 +40,6 @@ def echo(ws: Any) -> None:
         ws.send(ws.receive())
 
 
-@sock.route("/once")  # type: ignore[untyped-decorator]
-def once(ws: Any) -> None:
-    """Echo one message, and close with a reason."""
-    ws.send(ws.receive())
-    ws.close(4001, "once is enough")
-
-
-@sock.route("/pinged")  # type: ignore[untyped-decorator]
-def pinged(ws: Any) -> None:
-    """The same as `echo`."""
-    echo(ws)
-
-
 @socketio.on("spoken")  # type: ignore[untyped-decorator]
 def spoken(text: str) -> str:
     """An event with an answer and a broadcast."""

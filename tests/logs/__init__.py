@@ -5,7 +5,6 @@ test_access_log_sent.py      Sizes and states in it: bytes taken by the kernel, 
 test_log_config.py           `log_config`: Python's `logging` takes over both logs
 test_hostile_bytes.py        Bytes of clients that try to forge lines or values, in every format
 test_log_atoms.py            Directives of the access log; sampling and exclusion by path
-test_log_presets.py          conf/logs: log shippers, and Python's `logging`
 test_request_id.py           `request_id`: in the environ, in responses, on every line of a request
 test_log_files.py            Both logs as files and pipes: lines, rotation under load, write errors
 test_log_sinks.py            Sinks of logs that a plug-in adds, and what goes wrong with them

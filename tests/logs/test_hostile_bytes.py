@@ -6,13 +6,14 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.testkit.cases.blocks import FOLDER, Block, blocks
-from tests.testkit.server import Server
+from tests.testkit.server import ROOT, Server
 
 CASES = list(blocks([FOLDER / "logs" / "hostile.txt"], "hostile"))
 
@@ -139,3 +140,26 @@ def test_objects_of_the_error_log(asked: dict[str, Any]) -> None:
         # The application decodes it as UTF-8.
         assert entry["message"] == case["hostile"].decode("utf-8", "replace").rstrip()
         assert entry["request_id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("loki.alloy", r'^\t+\w+ += "(\w+)",$'),
+        ("filebeat.yml", r"(?<!dataset: )poorhttp\.(\w+)"),
+    ],
+)
+def test_shippers_read_keys_that_lines_have(name: str, pattern: str) -> None:
+    read = re.findall(pattern, (ROOT / "conf/logs" / name).read_text(), re.MULTILINE)
+    assert len(read) > 5
+    assert {*read} <= {*KEYS, *ERROR_KEYS}
+
+
+def test_cloudwatch_reads_the_time_of_lines(asked: dict[str, Any]) -> None:
+    config = json.loads((ROOT / "conf/logs/cloudwatch.json").read_text())
+    collected = config["logs"]["logs_collected"]["files"]["collect_list"]
+    for each, log in zip(collected, ("access", "error"), strict=True):
+        assert each["file_path"].endswith(f"/{log}.log")
+        found = re.search(r'"time":"[^."]+', asked[f"{log} json"].decode())
+        assert found
+        datetime.strptime(found[0], each["timestamp_format"])

@@ -78,33 +78,9 @@ TABLE = {
     "root": {"level": "INFO", "handlers": ["rest"]},
 }
 
-TOML = """\
-version = 1
-[formatters.server]
-format = "%(levelname)s %(worker)s %(request)s %(message)s"
-[formatters.plain]
-format = "%(name)s %(message)s"
-[handlers.errors]
-class = "logging.FileHandler"
-filename = "error.log"
-formatter = "server"
-[handlers.requests]
-class = "logging.FileHandler"
-filename = "access.log"
-[handlers.rest]
-class = "logging.FileHandler"
-filename = "rest.log"
-formatter = "plain"
-[loggers."poorhttp.error"]
-handlers = ["errors"]
-propagate = false
-[loggers."poorhttp.access"]
-handlers = ["requests"]
-propagate = false
-[root]
-level = "INFO"
-handlers = ["rest"]
-"""
+TOML = "\n".join(
+    f"{key} = {json.dumps(value, separators=(', ', ' = '))}" for key, value in TABLE.items()
+)
 
 FILES = {"log.json": json.dumps(TABLE, indent=1), "log.toml": TOML}
 
@@ -254,17 +230,6 @@ def test_a_stop_whose_time_is_over(mode: str, tmp_path: Path) -> None:
         server.ended()
 
 
-def test_preloaded_application(tmp_path: Path) -> None:
-    options = ("--preload", "--workers", "2")
-    with serve(tmp_path, "threading", FILES["log.json"], *options) as server:
-        for _ in range(20):
-            server.get("/logger?hello")
-        wait_for(lambda: (tmp_path / "access.log").read_text().count("\n") == 20, "the lines")
-    rest = (tmp_path / "rest.log").read_text().splitlines()
-    assert rest.count("talker loaded") == 1
-    assert rest.count("talker hello") == 20
-
-
 def test_refork(tmp_path: Path) -> None:
     """The thread that forwards the logs ends before workers are forked from its process."""
     options = ("--preload", "--workers", "2", "--refork-after", "5,5", "--drain-timeout", "0.1")
@@ -284,13 +249,6 @@ def test_refork(tmp_path: Path) -> None:
     assert rest.count("talker loaded") == 1
     assert rest.count("talker hello") == answers
     assert "not reforked" not in log.read_text()
-
-
-def test_lone_process(tmp_path: Path) -> None:
-    with serve(tmp_path, "single", FILES["log.json"], "--supervisor", "off") as server:
-        server.get("/raise?told")
-    assert (tmp_path / "access.log").read_text() == "?told\n"
-    assert "ValueError: told" in (tmp_path / "error.log").read_text()
 
 
 def test_no_access_log_unless_asked_for(tmp_path: Path) -> None:
@@ -365,7 +323,7 @@ def test_reload_of_a_broken_file(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         errors = tmp_path / "error.log"
         wait_for(lambda: "not reloaded" in errors.read_text(), "the refusal")
-        assert "log.json:1: " in errors.read_text()
+        wait_for(lambda: "log.json:1: " in errors.read_text(), "what is wrong")
         server.get("/?still")
     assert (tmp_path / "access.log").read_text() == "?still\n"
 
@@ -485,3 +443,19 @@ def test_a_configuration_of_the_application_silences_no_log(
         errors, access = ("error.log", "access.log") if own else ("all.log", "all.log")
         wait_for(lambda: "?second\n" in (tmp_path / access).read_text(), "the access log")
         wait_for(lambda: "application failed" in (tmp_path / errors).read_text(), "the error log")
+
+
+def test_preset(mode: str) -> None:
+    """That of conf/logs: both logs as JSON on standard output."""
+    config = str(ROOT / "conf/logs/logging.json")
+    options = ("--log-config", config, "--access-log", "-", "--access-log-format", "json")
+    with Server("tests/apps/identified.py", mode, *options, "--request-id", "on") as server:
+        assert server.get("/raise").status == 500
+        for key in ('"target"', '"exception": "'):
+            wait_for(lambda key=key: key in server.output(), key)  # type: ignore[misc]
+        wait_for(lambda: server.output().endswith("\n"), "a whole line")
+        entries = [json.loads(line) for line in server.output().splitlines()]
+    (access,) = [entry for entry in entries if "target" in entry]
+    (failed,) = [entry for entry in entries if entry.get("exception")]
+    assert access["request_id"] == failed["request_id"]
+    assert failed["logger"] == "poorhttp.error"

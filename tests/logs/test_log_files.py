@@ -145,18 +145,6 @@ def test_priorities_for_the_journal() -> None:
     assert all(line.startswith("<3>    ") for line in others)
 
 
-def test_json_names_the_worker(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    options = ("--access-log", str(path), "--access-log-format", "json")
-    with Server(TALKER, "single", *options) as server:
-        server.get("/")
-    assert '"worker":"worker 1","status":200,' in path.read_text()
-    path.unlink()
-    with Server(TALKER, "single", *options, "--supervisor", "off") as server:
-        server.get("/")
-    assert '"worker":null,' in path.read_text()
-
-
 # Rotation
 
 

@@ -96,12 +96,6 @@ def test_failure(mode: str, tmp_path: Path) -> None:
     assert error["logger"] == "poorhttp.error"
 
 
-def test_text(mode: str) -> None:
-    with Server(IDENTIFIED, mode, *ON, tracebacks=True) as server:
-        made = server.get("/raise").get("X-Request-ID")
-        server.wait_log(f"error: request 1 ({made}) GET /raise: the application failed: ")
-
-
 def test_ids_of_proxies(mode: str) -> None:
     trust = ("--trusted-proxies", "127.0.0.1")
     with Server(IDENTIFIED, mode, *ON, *trust) as server, server.connect() as connection:
@@ -182,11 +176,10 @@ def test_what_the_application_logs(mode: str, tmp_path: Path) -> None:
     assert all(entry["time"].endswith("Z") for entry in started)
 
 
-@pytest.mark.parametrize(
-    "value", ["", "00", TRACEPARENT.upper(), TRACEPARENT.replace("a", "\xe9"), TRACEPARENT + "-x"]
-)
-def test_traces_that_are_not_valid(mode: str, tmp_path: Path, value: str) -> None:
+def test_traces_that_are_not_valid(mode: str, tmp_path: Path) -> None:
+    values = ["", "00", TRACEPARENT.upper(), TRACEPARENT.replace("a", "\xe9"), TRACEPARENT + "-x"]
     with Server(IDENTIFIED, mode, *json_logs(tmp_path)) as server:
-        assert server.get("/", f"traceparent: {value}").json()["HTTP_TRACEPARENT"] == value
-    (entry,) = entries(tmp_path / "access")
-    assert (entry["trace_id"], entry["span_id"]) == (None, None)
+        for value in values:
+            assert server.get("/", f"traceparent: {value}").json()["HTTP_TRACEPARENT"] == value
+    found = [(entry["trace_id"], entry["span_id"]) for entry in entries(tmp_path / "access")]
+    assert found == [(None, None)] * len(values)

@@ -137,19 +137,6 @@ def test_sending_to_a_slow_reader(mode: str) -> None:
         assert slow.sending > 1
 
 
-def test_an_answer_that_nobody_takes(mode: str) -> None:
-    with Server(SLOW, mode, *LIMIT, "--threads", "1") as server:
-        connection = server.connect()
-        connection.send_request("GET", "/large?16000000")
-        assert connection.socket.recv(1) == b"H"
-        # The only thread is free again: from now on, the time is that of sending.
-        assert server.get("/").status == 200
-        assert server.get("/briefly?0.6").status == 200
-        connection.reset()
-        (slow,) = slow_requests(server, 1, "/large")
-        assert slow.sending > 0.5
-
-
 def test_timed_out(mode: str) -> None:
     """What was answered by nobody but the watch is a slow request as well."""
     with Server(SLOW, mode, *LIMIT, "--request-timeout", "0.5") as server:

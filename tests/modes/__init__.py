@@ -5,6 +5,7 @@ test_application_faults.py       Faults of applications: the client's response a
 test_backlog.py                  Connections that wait to be accepted by busy workers
 test_clock_jumps.py              Jumps of the wall clock change no timeout
 test_computing_threads.py        Short requests beside threads that compute
+test_event_streams.py            Responses that stream, and handlers that ask for their client
 test_forked_children.py          Children that applications fork: their signals and sockets
 test_frameworks.py               Flask and Django applications, served in every mode
 test_inherited_descriptors.py    Programs started by an application inherit no descriptors

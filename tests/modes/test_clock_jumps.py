@@ -5,13 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import pytest
-
 from tests.support.load import Load
 from tests.testkit.server import ROOT
 from tests.testkit.versions import Versions
-
-pytestmark = pytest.mark.each_mode
 
 JUMPING = """
 import itertools, time

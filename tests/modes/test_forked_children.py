@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -66,12 +65,6 @@ def test_a_pool_ends(mode: str, options: tuple[str, ...]) -> None:
     if "--supervisor" in options and mode == "forking":
         pytest.skip("forking has several processes")
     check_pools(mode, 10, *options)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("mode", ["threading", "forking", "single"])
-def test_a_thousand_pools_end(mode: str) -> None:
-    check_pools(mode, 1000)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -167,26 +160,3 @@ def test_a_connection_ends_with_its_worker(mode: str) -> None:
                 assert client.at_end()
             finally:
                 os.kill(child, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("mode", ["threading"])
-def test_a_child_logs_beside_threads(mode: str) -> None:
-    with Server(APP, mode) as server:
-        assert get(server, "/logging") == "{7}"
-        server.wait_log("a child\n", 20)
-
-
-def test_children_of_a_program_with_a_server_do_not_listen() -> None:
-    code = (
-        "import os, poorhttp, sys\n"
-        "server = poorhttp.Server(lambda environ, start: [])\n"
-        "pid = os.fork()\n"
-        "if pid == 0:\n"
-        "    import time; time.sleep(1000)\n"
-        "server.close()\n"
-        "import socket\n"
-        "host, port = server.url.rpartition('/')[2].split(':')\n"
-        "print(socket.socket().connect_ex((host, int(port))))\n"
-        "os.kill(pid, 9)\n"
-    )
-    assert run(sys.executable, "-c", code).stdout == "111\n"

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import end, upgrade
-from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.server import Server, wait_for
 
 pytestmark = pytest.mark.each_mode
@@ -27,9 +26,7 @@ def inherited(server: Server) -> tuple[str, list[str]]:
     return pid, [where for fd, where in found if int(fd) > 2 and not own.fullmatch(where)]
 
 
-@pytest.mark.parametrize(
-    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
-)
+@pytest.mark.parametrize(("mode", "preload"), [("threading", "on"), ("gevent", "off")])
 def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: Path) -> None:
     options = (
         *("--preload", preload, "--pidfile", str(tmp_path / "pid")),
@@ -51,13 +48,3 @@ def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: P
         pid = upgrade(server, tmp_path / "pid")
         assert inherited(server)[1] == []
         end(server, pid)
-
-
-def test_nothing_is_inherited_in_development(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("from tests.apps.starting import application\n")
-    with Server(str(tmp_path / "app.py"), "threading", verb="dev") as server:
-        first, found = inherited(server)
-        assert found == []
-        (tmp_path / "app.py").write_text("from tests.apps.starting import application\n\n")
-        wait_for(lambda: inherited(server)[0] != first, "another version")
-        assert inherited(server)[1] == []

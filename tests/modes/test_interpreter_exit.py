@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -127,38 +126,6 @@ def test_a_worker_that_ends_by_itself(mode: str, notes: Notes) -> None:
         notes.check(pid)
 
 
-def test_development(tmp_path: Path, notes: Notes) -> None:
-    app = tmp_path / "project" / "app.py"
-    app.parent.mkdir()
-    app.write_text("from tests.apps.ending import application\n")
-    with notes.serve("threading", app=str(app), verb="dev") as server:
-        first = notes.ask(server, times=3)
-        app.write_text("from tests.apps.ending import application\nversion = 2\n")
-        wait_for(lambda: notes.ask(server) != first, "another version")
-        wait_for_end(int(first))
-        notes.check(first)
-        server.stop()
-    notes.check(*notes.answered)
-
-
-def test_a_new_version_that_serves_but_has_not_been_heard(tmp_path: Path, notes: Notes) -> None:
-    """The main process is told to stop before it has read that the new worker serves."""
-    app = tmp_path / "project" / "app.py"
-    app.parent.mkdir()
-    app.write_text("from tests.apps.ending import application\n")
-    with notes.serve("threading", app=str(app), verb="dev") as server:
-        main = server.process.pid
-        first = notes.ask(server)
-        stops = f"import os, signal\nos.kill({main}, signal.SIGSTOP)\n"
-        app.write_text(f"from tests.apps.ending import application\n{stops}")
-        wait_for(lambda: notes.ask(server) != first, "another version")
-        server.process.send_signal(signal.SIGTERM)
-        server.process.send_signal(signal.SIGCONT)
-        assert server.wait() == 0, server.log()
-        server.ended()
-    notes.check(*notes.answered)
-
-
 @pytest.mark.parametrize(
     ("mode", "how"),
     each_value(DIFFERENT, ["/fork/exit", "/fork/raise", "/multiprocessing"]),
@@ -206,44 +173,3 @@ def test_a_handler_that_hangs(mode: str, notes: Notes) -> None:
         server.wait()
         assert f"worker {pid} had answered everything, but did not end" in server.log()
         server.kill()
-
-
-def test_a_preloader_that_hangs(notes: Notes) -> None:
-    options = ("--graceful-timeout", "0.5", "--preload", "--max-requests", "1000")
-    with notes.serve("single", *options, env={"HANGS": "1"}) as server:
-        server.process.send_signal(signal.SIGTERM)
-        server.wait()
-        assert "the process that has loaded the application did not end (an atexit" in server.log()
-        server.kill()
-
-
-def test_a_worker_that_ends_by_itself_and_hangs(notes: Notes) -> None:
-    """Nobody has told it, so nobody counts but itself."""
-    options = ("--graceful-timeout", "0.5")
-    with notes.serve("single", *options, env={"HANGS": "1"}, tracebacks=True) as server:
-        pid = notes.ask(server, "/leave")
-        server.wait_log(f"worker {pid} ended with 1 and is replaced")
-        assert "Timeout (0:00:02" in server.log()
-        server.kill()
-
-
-def test_coverage(mode: str, tmp_path: Path, notes: Notes) -> None:
-    """As its documents say: `coverage.process_startup()` in sitecustomize.py."""
-    data = tmp_path / "data"
-    (tmp_path / "rc").write_text(f"[run]\nparallel = true\ndata_file = {data}\n")
-    (tmp_path / "sitecustomize.py").write_text("import coverage\ncoverage.process_startup()\n")
-    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
-    env = {"COVERAGE_PROCESS_START": str(tmp_path / "rc"), "PYTHONPATH": paths}
-    with notes.serve(mode, env=env) as server:
-        notes.ask(server)
-        worker = server.get("/").body.decode()
-    (found,) = tmp_path.glob(f"data.*.pid{worker}.*")
-    # A tenth of a second, in each process of the tests.
-    from coverage import CoverageData
-
-    measured = CoverageData(str(found))
-    measured.read()
-    (file,) = (name for name in measured.measured_files() if name.endswith("/ending.py"))
-    source = Path(file).read_text().splitlines()
-    answers = source.index("    return [str(os.getpid()).encode()]") + 1
-    assert answers in (measured.lines(file) or ())

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import socket
-import sys
 import threading
-import types
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -21,7 +18,7 @@ from poorhttp.api import PROCESS_OPTIONS
 from poorhttp.errors import BindError, ConfigError
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import MODES, command, run, wait_for
+from tests.testkit.server import MODES, wait_for
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -32,10 +29,6 @@ pytestmark = pytest.mark.each_mode
 def hello(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"hello from ", threading.current_thread().name.encode()]
-
-
-def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    raise LookupError("told so")
 
 
 def get(url: str) -> bytes:
@@ -51,20 +44,6 @@ def test_server() -> None:
             assert get(server.url).startswith(b"hello from ")
     with pytest.raises(urllib.error.URLError):
         get(server.url)
-
-
-def test_server_sees_the_objects_of_the_program() -> None:
-    """It runs in this process: a test can look at what its application did."""
-    seen = []
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        seen.append(environ["PATH_INFO"])
-        return hello(environ, start_response)
-
-    with poorhttp.Server(application) as server:
-        get(server.url + "/first")
-        get(server.url + "/second")
-    assert seen == ["/first", "/second"]
 
 
 def test_two_servers_one_after_the_other_and_at_once() -> None:
@@ -132,23 +111,6 @@ def test_server_on_an_occupied_port() -> None:
             pass
 
 
-def test_application_that_raises(capfd: pytest.CaptureFixture[str]) -> None:
-    with poorhttp.Server(broken) as server:
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(server.url)
-        assert caught.value.code == 500
-        caught.value.close()
-    assert "LookupError: told so" in capfd.readouterr().err
-
-
-def test_the_block_may_raise() -> None:
-    server = poorhttp.Server(hello)
-    with pytest.raises(LookupError), server:
-        raise LookupError(get(server.url))
-    with pytest.raises(urllib.error.URLError):
-        get(server.url)
-
-
 def opened(server: poorhttp.Server) -> Connection:
     host, _, port = server.url.rpartition("/")[2].partition(":")
     return Connection((host, int(port)))
@@ -207,37 +169,6 @@ def test_a_request_that_does_not_end_keeps_only_its_thread(
     wait_for(lambda: threading.active_count() == before, "the end of its thread")
 
 
-def test_threads_that_close_a_server_at_once(capfd: pytest.CaptureFixture[str]) -> None:
-    """One of them does, and the others return when that is done."""
-    begun, go = threading.Event(), threading.Event()
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        begun.set()
-        go.wait(HANG)
-        return hello(environ, start_response)
-
-    server = poorhttp.Server(application, graceful_timeout=0.1)
-    refused = []
-
-    def close() -> None:
-        server.close()
-        with pytest.raises(ConnectionRefusedError):
-            opened(server)
-        refused.append(True)
-
-    with opened(server) as client:
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert begun.wait(HANG)
-        closers = [threading.Thread(target=close) for _ in range(4)]
-        for each in closers:
-            each.start()
-        for each in closers:
-            each.join(HANG)
-    go.set()
-    assert len(refused) == 4
-    assert capfd.readouterr().err.count("graceful_timeout (0.1 s) is over") == 1
-
-
 def test_a_request_closes_its_own_server() -> None:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         server.close()
@@ -247,21 +178,6 @@ def test_a_request_closes_its_own_server() -> None:
     assert get(server.url).startswith(b"hello from ")
     with pytest.raises(urllib.error.URLError):
         get(server.url)
-
-
-def test_a_server_of_raw_connections() -> None:
-    def handler(connection: socket.socket, address: object) -> None:
-        connection.sendall(connection.recv(100))
-
-    module = types.ModuleType("raw_connections")
-    module.__dict__["handler"] = handler
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "raw_connections", module)
-        server = poorhttp.Server("tcp:raw_connections:handler")
-    host, _, port = server.url.rpartition("/")[2].partition(":")
-    with server, socket.create_connection((host, int(port)), HANG) as client:
-        client.sendall(b"raw")
-        assert client.recv(100) == b"raw"
 
 
 SCRIPT = """
@@ -284,8 +200,3 @@ def test_serve(mode: str) -> None:
         assert get(program.url) == b"hello"
         assert program.terminate() == "served\n"
         assert "Traceback" not in program.log()
-
-
-def test_version() -> None:
-    done = run(*command("--version"))
-    assert poorhttp.__version__ in done.stdout

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +11,8 @@ import pytest
 from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
-from tests.testkit.client import Connection
-from tests.testkit.process import children, opened, wait_for_end
-from tests.testkit.server import AT_ONCE, MODES, ROOT, Server, patched, run, wait_for
+from tests.testkit.process import opened
+from tests.testkit.server import AT_ONCE, MODES, Server
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
@@ -61,86 +55,9 @@ def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: s
     assert process["gevent"] == (mode == "gevent"), "gevent is imported where it is not used"
 
 
-PLUGIN = """
-from importlib import metadata
-
-scans, events = 0, []
-distributions = metadata.distributions
-
-def counted():
-    global scans
-    scans += 1
-    return distributions()
-
-def note(event):
-    events.append(type(event).__name__)
-
-if __name__ == "__main__":
-    import plugin
-    metadata.distributions = plugin.counted
-    before = metadata.entry_points
-    from poorhttp.modes.gevent import prepare
-    prepare()
-    assert metadata.entry_points is before
-    print(plugin.scans, plugin.events[0], plugin.events[-1], len(plugin.events) > 2)
-"""
-
-
-def test_plugins_of_gevent_are_looked_for_once(tmp_path: Path) -> None:
-    """And all of its events reach them, although it asks for them once for each."""
-    (tmp_path / "plugin.py").write_text(PLUGIN)
-    points = tmp_path / "plugin-1.dist-info" / "entry_points.txt"
-    points.parent.mkdir()
-    events = ("will_patch_all", "will_patch_module", "did_patch_all")
-    points.write_text("".join(f"[gevent.plugins.monkey.{e}]\nnote=plugin:note\n" for e in events))
-    (points.parent / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1\n")
-    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = run(sys.executable, str(tmp_path / "plugin.py"), env={"PYTHONPATH": paths})
-    assert done.stdout == "1 GeventWillPatchAllEvent GeventDidPatchAllEvent True\n", done.stderr
-
-
-def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
-    """`importlib.metadata` takes memory of every worker; what the application imports is whole."""
-    code = (
-        "import sys; from poorhttp.modes.gevent import prepare; prepare(); "
-        "print('importlib.metadata' in sys.modules, 'email' in sys.modules); "
-        "import importlib.metadata; print(bool(importlib.metadata.entry_points()))"
-    )
-    done = run(sys.executable, "-c", code)
-    assert done.stdout == "False False\nTrue\n", done.stderr
-
-
-def test_inherited_socket(mode: str) -> None:
-    """`fd:N`, as systemd passes a listening socket."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    os.set_inheritable(listener.fileno(), True)
-    with Server(
-        GATE, mode, bind=(f"fd:{listener.fileno()}",), inherit=(listener.fileno(),)
-    ) as server:
-        port = listener.getsockname()[1]
-        with Connection(("127.0.0.1", port)) as connection:
-            assert connection.request("GET", "/process").status == 200
-        assert server.process.poll() is None
-    listener.close()
-
-
 # Stopping
 
 
-@pytest.mark.each_mode
-def test_requests_in_hand_are_answered(mode: str, tmp_path: Path) -> None:
-    with Server(GATE, mode, *PATIENT) as server:
-        connection = server.enter(tmp_path / "gate")
-        server.process.terminate()
-        (tmp_path / "gate").touch()
-        assert connection.response().json() == "waited"
-        assert connection.at_end()
-        connection.close()
-        assert server.wait() == 0
-        server.ended()
-
-
-@pytest.mark.each_mode
 def test_idle_connections_do_not_hold_it(mode: str) -> None:
     with Server(GATE, mode, *PATIENT) as server:
         used, fresh = server.connect(), server.connect()
@@ -155,20 +72,6 @@ def test_idle_connections_do_not_hold_it(mode: str) -> None:
 # Workers
 
 
-def test_a_dead_worker_is_replaced(mode: str) -> None:
-    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with Server(GATE, mode, "--workers", "2", launcher=launcher) as server:
-        for _ in range(3):
-            pid = process_of(server)["pid"]
-            assert pid != server.process.pid, "the supervisor answers requests itself"
-            os.kill(pid, signal.SIGKILL)
-            wait_for_end(pid)
-            assert process_of(server)["pid"] != pid
-        # Both are there again: each is held by a request.
-        assert server.process.poll() is None
-        wait_for(lambda: len(children(server.process.pid)) == 2, "two workers below the supervisor")
-
-
 @pytest.mark.each_mode
 def test_fork_safety(serve: Serve) -> None:
     """Workers share a listening socket and nothing else; what one does, no other feels."""
@@ -180,33 +83,6 @@ def test_fork_safety(serve: Serve) -> None:
 
 
 # Many clients
-
-
-@pytest.mark.each_mode
-def test_parallel_clients(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
-
-    def client(number: int) -> None:
-        with server.connect() as connection:
-            for turn in range(0, 25, 3):
-                body = f"{number} {turn} ".encode() * (turn * 40)
-                answer = connection.request("POST", f"/{number}/{turn}", body=body).json()
-                assert answer["environ"]["PATH_INFO"] == f"/{number}/{turn}"
-                assert answer["body"].encode() == body
-
-    with ThreadPoolExecutor(40) as pool:
-        list(pool.map(client, range(80)))
-
-
-@pytest.mark.each_mode
-def test_many_idle_connections(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
-    connections = [server.connect() for _ in range(300)]
-    for connection in connections:
-        assert connection.request("GET", "/").status == 200
-    for connection in reversed(connections):
-        assert connection.request("GET", "/again").status == 200
-        connection.close()
 
 
 @pytest.mark.each_mode
@@ -228,17 +104,6 @@ def test_requests_at_once(serve: Serve, mode: str, tmp_path: Path) -> None:
         assert behind.response().status == 200
 
 
-@pytest.mark.each_mode
-def test_others_are_answered_beside_a_slow_request(serve: Serve, mode: str, tmp_path: Path) -> None:
-    workers = ("--workers", "2") if AT_ONCE[mode] == 1 else ()
-    server = serve(GATE, *workers)
-    connection = server.enter(tmp_path / "gate")
-    for _ in range(50):
-        assert server.get("/process").status == 200
-    (tmp_path / "gate").touch()
-    assert connection.response().json() == "waited"
-
-
 # Slow clients
 
 
@@ -254,20 +119,6 @@ def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
         upload.send(b"56789")
         assert upload.response().json()["body"] == "0123456789"
         upload.close()
-
-
-@pytest.mark.each_mode
-def test_a_slow_head_holds_nobody(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
-    slow = [server.connect() for _ in range(20)]
-    for connection in slow:
-        connection.send(b"GET /slow HTTP/1.1\r\nHo")
-    for _ in range(20):
-        assert server.get("/").status == 200
-    for connection in slow:
-        connection.send(b"st: a\r\n\r\n")
-        assert connection.response().json()["environ"]["PATH_INFO"] == "/slow"
-        connection.close()
 
 
 @pytest.mark.each_mode
@@ -287,27 +138,7 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
 # Neighbours in the process
 
 
-@pytest.mark.each_mode
-def test_programs_do_not_inherit_connections(serve: Serve) -> None:
-    """Else a connection that was closed here would stay open there."""
-    server = serve(GATE)
-    with server.connect() as other, server.connect() as connection:
-        other.request("GET", "/process")
-        pid = connection.request("GET", "/spawn", "Connection: close").json()
-        try:
-            assert connection.at_end()
-            # Until it has become the other program it has what its parent has.
-            wait_for(lambda: not of_the_server(pid), "a program without our sockets")
-        finally:
-            os.kill(pid, signal.SIGKILL)
-
-
 POLLER = "anon_inode:[eventpoll]"
-
-
-def of_the_server(pid: int) -> list[str]:
-    """The sockets and pollers that a process has open."""
-    return [name for name in opened(pid) if name == POLLER or name.startswith("socket:")]
 
 
 def test_every_mode_is_tested() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -48,14 +47,6 @@ def test_requests_run_in_threads_beside_each_other() -> None:
             answers = list(pool.map(server.get, ("/meet/0", "/meet/1")))
         assert len({answer.body for answer in answers}) == 2
         assert all(answer.body.startswith(b"poorhttp-") for answer in answers)
-
-
-def test_a_worker_that_was_killed_is_replaced() -> None:
-    with Server(REPLACING, "threading", "--preload", env={"REPLACED": "all"}) as server:
-        worker = max(workers(server.process.pid))
-        os.kill(worker, signal.SIGKILL)
-        wait_for_end(worker)
-        assert server.get("/").status == 200
 
 
 def test_records_of_requests_are_made_by_a_thread(tmp_path: Path) -> None:

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Serve
-from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.support.services import Tree
 from tests.testkit.process import children
-from tests.testkit.server import AT_ONCE, ROOT, Program, Server, run, wait_for
+from tests.testkit.server import ROOT, Program, Server, run, wait_for
 
 GATE = "tests/apps/gate.py"
 
 #: Titles with queries, which hold the path of a gate.
 QUERIES = ("--proc-name", "poorhttp query")
-
-#: An application that forks a child, which ends when a file exists.
-FORKING = """
-import os, time
-def application(environ, start_response):
-    if os.fork() == 0:
-        while not os.path.exists(environ["QUERY_STRING"]):
-            time.sleep(0.002)
-        os._exit(0)
-    start_response("200 OK", [])
-    return []
-"""
-
-#: A program that has a thread of its own, so that the kernel is not told of another place.
-THREADED = """
-import threading, time, poorhttp
-threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-def application(environ, start_response):
-    start_response("200 OK", [])
-    return []
-poorhttp.serve(application, bind="127.0.0.1:0")
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -135,12 +111,8 @@ def test_a_request_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
         wait_for(lambda: titles_of_workers(server) == plain, "no request in a title")
 
 
-@pytest.mark.each_mode
-def test_of_several_requests_the_same_one_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
+def test_of_several_requests_the_same_one_is_shown(serve: Serve, tmp_path: Path) -> None:
     """Until it ends, and then the oldest of the others."""
-    if AT_ONCE[mode] < 3:
-        # A worker runs one request at a time.
-        return
     server = serve(GATE, *QUERIES)
     (worker,) = children(server.process.pid)
     folder = tmp_path.parent
@@ -160,8 +132,6 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, mode: str, tmp_
     ("options", "target", "shown"),
     [
         ((), "/wait?{}", "GET /wait"),
-        ((), "http://x/wait?{}", "GET http://x/wait"),
-        (("--proc-name", "poorhttp path"), "/wait?{}", "GET /wait"),
         (("--proc-name", "poorhttp none"), "/wait?{}", ""),
     ],
 )
@@ -198,27 +168,3 @@ def test_off() -> None:
         assert before.split(b"\0")[1:5] == [b"-W", b"error::SyntaxWarning", b"-m", b"poorhttp"]
         assert [command_line(pid) for pid in children(server.process.pid)] == [before]
         assert server.get("/process").status == 200
-
-
-def test_a_child_of_the_application(tmp_path: Path) -> None:
-    """It has not the request of its parent."""
-    (tmp_path / "app.py").write_text(FORKING)
-    with Server(f"{tmp_path}/app.py", "single") as server:
-        (worker,) = children(server.process.pid)
-        assert server.get(f"/?{tmp_path}/end").status == 200
-        (child,) = children(worker)
-        wait_titles([child], "poorhttp: worker 1 (forked)")
-        wait_titles([worker], "poorhttp: worker 1")
-        (tmp_path / "end").touch()
-
-
-def test_where_the_arguments_cannot_be_moved() -> None:
-    """Then as much of a title is shown as the command line has room for."""
-    program = LibraryProgram(THREADED)
-    with program:
-        main = program.process.pid
-        assert title(main).startswith("poorhttp: main")
-        assert [title(pid) for pid in children(main)] == ["poorhttp: worker 1"]
-        assert os.path.basename(Path(f"/proc/{main}/exe").readlink()).startswith("python")
-        assert b"PYTHONPATH=" in Path(f"/proc/{main}/environ").read_bytes()
-        program.terminate()

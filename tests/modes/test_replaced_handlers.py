@@ -29,21 +29,12 @@ def register(*numbers):
     for number in numbers:
         faulthandler.register(number, open(os.devnull, "w"))
 
-def default(*numbers):
-    for number in numbers:
-        signal.signal(number, signal.SIG_DFL)
-
 def ignore(*numbers):
     for number in numbers:
         signal.signal(number, signal.SIG_IGN)
 
 def block(*numbers):
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-
-def wakeup(*numbers):
-    signal.set_wakeup_fd(-1)
-    for number in numbers:
-        signal.siginterrupt(number, False)
 
 WHAT = os.environ["WHAT"]
 if "reach" not in os.environ:
@@ -66,8 +57,7 @@ def application(environ, start_response):
     return [b"answered"]
 """
 
-FULL = pytest.mark.full
-WAYS = ("handle", "register", "default", "ignore", "block", "wakeup")
+WAYS = ("handle", "register", "ignore", "block")
 
 
 def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Server:
@@ -97,16 +87,6 @@ def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: P
         assert children(server.process.pid) == before
 
 
-@pytest.mark.parametrize(
-    ("mode", "number"), each_value(DIFFERENT, [signal.SIGINT, signal.SIGQUIT]), indirect=["mode"]
-)
-def test_a_quick_stop(mode: str, number: signal.Signals, tmp_path: Path) -> None:
-    with serve(mode, tmp_path, "handle") as server:
-        server.get("/")
-        server.leave()
-        server.stop(number)
-
-
 def test_the_preloader_stops_and_reopens(tmp_path: Path) -> None:
     """It stays for workers that are recycled."""
     options = ("--preload", "--workers", "2", "--max-requests", "1000", "--error-log", "error.log")
@@ -133,7 +113,6 @@ def test_the_preloader_stops_and_reopens(tmp_path: Path) -> None:
     ("what", "cause"),
     [
         ("handle", "the application has replaced the handler"),
-        ("ignore", "the application ignores SIGTERM"),
         ("block", "the application blocks SIGTERM"),
     ],
 )
@@ -151,11 +130,10 @@ def test_a_worker_that_still_loads_is_killed_with_the_cause(
         assert "still loading the application" in program.log()
 
 
-@pytest.mark.parametrize("what", ["handle", pytest.param("default", marks=FULL)])
-def test_a_request_is_interrupted_without_the_signal(mode: str, what: str, tmp_path: Path) -> None:
+def test_a_request_is_interrupted_without_the_signal(mode: str, tmp_path: Path) -> None:
     """In the main thread by another way than the signal, whose default action ends the process."""
     options = ("--request-timeout", "0.3", "--workers", "1")
-    with serve(mode, tmp_path, what, *options, reach="late") as server:
+    with serve(mode, tmp_path, "handle", *options, reach="late") as server:
         server.tracebacks = True
         before = children(server.process.pid)
         if mode != "threading":

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.health_probe import wait_status
-from tests.testkit.client import HANG, Connection
+from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import Server, patched, wait_for
 
@@ -72,26 +72,6 @@ def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> No
         assert len(SATURATED.findall(server.log())) == len(OVER.findall(server.log())) == 1
 
 
-def test_on_a_unix_socket(mode: str, tmp_path: Path, folder: Path) -> None:
-    path = str(folder / "socket")
-    with start(mode, bind=f"unix:{path}") as server, ExitStack() as stack:
-
-        def connect() -> Connection:
-            return stack.enter_context(Connection(path))
-
-        server.connect = connect  # type: ignore[method-assign]
-        with held(server, tmp_path / "gate"):
-            waiting = [connect() for _ in range(3)]
-            for connection in waiting:
-                connection.send_request("GET", "/waits")
-            wait_for(lambda: SATURATED.search(server.log()), "the line")
-            found = SATURATED.search(server.log())
-            assert found
-            assert found[2] == "3"
-        for connection in waiting:
-            assert connection.response().status == 200
-
-
 @contextmanager
 def ear(path: Path) -> Iterator[socket.socket]:
     """Where systemd listens."""
@@ -132,29 +112,3 @@ def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
         wait_status(admin, 200)
         server.wait_log("info: /-/ready is 200 again\n")
         assert server.log().count("/-/ready is") == 2
-
-
-def test_an_idle_server_is_not_checked(mode: str, tmp_path: Path) -> None:
-    """When nothing happens, the main process sleeps, and is told again when something does."""
-    with start(mode) as server:
-        with held(server, tmp_path / "first"):
-            pass
-        sleeps_for_good(server.process.pid)
-        with held(server, tmp_path / "gate"), server.connect() as connection:
-            connection.send_request("GET", "/waits")
-            server.wait_log("been busy for")
-        sleeps_for_good(server.process.pid)
-
-
-#: `poll` of x86-64 and its time limit for ever, as the kernel shows a call that waits.
-POLL, FOR_EVER = "7", 0xFFFFFFFF
-
-
-def sleeps_for_good(pid: int) -> None:
-    """Wait until a process of one thread waits for events without a limit of time."""
-
-    def is_asleep() -> bool:
-        number, *arguments = Path(f"/proc/{pid}/syscall").read_text().split()
-        return number == POLL and int(arguments[2], 16) & FOR_EVER == FOR_EVER
-
-    wait_for(is_asleep, f"process {pid} waits without a limit")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -14,14 +13,11 @@ from tests.conftest import Serve
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, join, wait_for
 
-pytestmark = pytest.mark.each_mode
-
 flask_sock = pytest.importorskip("flask_sock")
 socketio = pytest.importorskip("socketio")
 requests = pytest.importorskip("requests")
 geventwebsocket = pytest.importorskip("geventwebsocket")
 websocket = pytest.importorskip("websocket")
-sync_client = pytest.importorskip("websockets.sync.client")
 
 APP = "tests/apps/websockets_served.py"
 
@@ -42,6 +38,7 @@ def connect(server: Server, path: str, **options: Any) -> Iterator[Any]:
         ws.shutdown()
 
 
+@pytest.mark.parametrize("mode", CONCURRENT, indirect=True)
 def test_flask_sock_echoes(serve: Serve) -> None:
     with connect(serve(APP), "/echo", subprotocols=["talk", "chat"]) as ws:
         assert ws.getsubprotocol() == "chat"
@@ -55,27 +52,6 @@ def test_flask_sock_echoes(serve: Serve) -> None:
         assert ws.recv() == "behind a ping"
         ws.send_close(1000)
         assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
-
-
-def test_flask_sock_closes(serve: Serve) -> None:
-    with sync_client.connect(f"ws://127.0.0.1:{serve(APP).port}/once") as ws:
-        ws.send("one")
-        assert ws.recv() == "one"
-        with pytest.raises(Exception, match="once is enough"):
-            ws.recv()
-        assert (ws.close_code, ws.close_reason) == (4001, "once is enough")
-
-
-def test_other_requests_of_the_same_application(serve: Serve) -> None:
-    server = serve(APP)
-    assert server.get("/").status == 200
-    answer = server.get("/", "Connection: Upgrade", "Upgrade: websocket")
-    assert answer.status == 400, "Flask says that this is no WebSocket"
-    with (
-        pytest.raises(websocket.WebSocketBadStatusException, match="404"),
-        connect(server, "/nowhere"),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("mode", CONCURRENT)
@@ -96,13 +72,9 @@ def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "transports", "without"),
     [
-        pytest.param("threading", ["websocket"], "", marks=pytest.mark.full),
-        ("threading", ["polling", "websocket"], ""),
-        pytest.param("threading", ["polling"], "", marks=pytest.mark.full),
+        ("threading", ["websocket"], ""),
         # Only gevent has a package of its own.
         ("gevent", ["polling", "websocket"], ""),
-        ("gevent", ["websocket"], "1"),
-        pytest.param("gevent", ["polling"], "1", marks=pytest.mark.full),
     ],
 )
 def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
@@ -144,17 +116,3 @@ def test_gevent_websocket() -> None:
             assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
         assert server.wait() == 0
         server.ended()
-
-
-def test_threads_end_with_their_websockets() -> None:
-    with Server(APP, "threading", "--threads", "3") as server, ExitStack() as stack:
-        sockets = [stack.enter_context(connect(server, "/echo")) for _ in range(20)]
-        for ws in sockets:
-            ws.send("x")
-            assert ws.recv() == "x"
-        assert int(server.get("/").body) >= 4 + 20
-        closers = [threading.Thread(target=ws.close) for ws in sockets]
-        for closer in closers:
-            closer.start()
-        join(*closers)
-        wait_for(lambda: int(server.get("/").body) == 4, "the end of the threads")

@@ -26,7 +26,7 @@ import pytest
 
 from poorhttp.cli import main
 from poorhttp.config.address import parse
-from poorhttp.errors import UsageError, visible
+from poorhttp.errors import UsageError
 from poorhttp.plugins.monitor.admin import model
 from poorhttp.plugins.monitor.ctl import commands, shape, tables
 from poorhttp.plugins.monitor.ctl.arguments import SUBCOMMANDS, Arguments
@@ -42,7 +42,7 @@ from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.services import Tree
-from tests.support.status_documents import DOCUMENTS, HOSTILE
+from tests.support.status_documents import DOCUMENTS
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import lives, opened, workers
 from tests.testkit.server import (
@@ -51,6 +51,7 @@ from tests.testkit.server import (
     command,
     environment,
     join,
+    patched,
     wait_for,
 )
 from tests.testkit.versions import Versions, told
@@ -434,11 +435,6 @@ def test_profiles_control_no_terminal(capsys: pytest.CaptureFixture[str]) -> Non
     assert "\x1b" not in shown.err
 
 
-def test_hostile_texts_are_there() -> None:
-    assert all(map(visible, HOSTILE))
-    assert visible("\x1b[2J\u202e\ud800") == r"\x1b[2J\u202e\ud800"
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7200, "2 h 0 min"), (900_000, "10 d 10 h")],
@@ -636,11 +632,8 @@ def test_a_profile_that_would_control_the_terminal(
     assert capsys.readouterr().out.startswith(r"\x1b[2J samples of \x1b[2J s are in ")
 
 
-#: What may stand at each place of a document.
-HOSTILE_VALUES: tuple[Any, ...] = (
-    *(float("nan"), float("inf"), 10**400, 2**64, 1e300, -(2**63), -1, True),
-    *(None, "", "x\x1b[2J", [], {}),
-)
+#: What may stand at each place of a document; `OTHER_PROGRAMS` has what is no number.
+HOSTILE_VALUES: tuple[Any, ...] = (2**64, 1e300, -(2**63), True, None, "x\x1b[2J", [], {})
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -680,7 +673,7 @@ def test_a_document_with_hostile_values_is_refused_or_shown() -> None:
             time.localtime(found["now"])
             assert "\x1b" not in "".join(texts), (key, value)
         container[key] = before
-    assert shown > 400
+    assert shown > 250
 
 
 def test_a_main_process_that_was_killed(
@@ -747,16 +740,8 @@ def test_the_shape_is_that_of_the_model() -> None:
         if isinstance(node, ast.ClassDef)
     }
     classes["Request"] = classes["InFlight"]
-    for name in (
-        "Status",
-        "Service",
-        "Worker",
-        "Figures",
-        "Request",
-        "Finished",
-        "Refusal",
-        "Slot",
-    ):
+    names = ("Status", "Service", "Worker", "Figures", "Request", "Finished", "Refusal", "Slot")
+    for name in names:
         found: Any = getattr(shape, name.upper())
         assert sorted(found) == sorted(classes[name]), name
 
@@ -803,7 +788,8 @@ def test_help() -> None:
 
 
 def test_no_answer_of_the_main_process(control: Control) -> None:
-    with Server(GATE, "threading", *control.options) as server:
+    launcher = patched("poorhttp.plugins.monitor.admin.questions", TIMEOUT=1.0)
+    with Server(GATE, "threading", *control.options, launcher=launcher) as server:
         os.kill(server.process.pid, signal.SIGSTOP)
         try:
             said = control.fails("status", code=5)

@@ -216,11 +216,6 @@ def test_nothing_is_counted_twice_or_lost(admin: Admin, tmp_path: Path, mode: st
     count_over(admin, tmp_path, mode, reloads=2, kills=2, upgrades=1)
 
 
-@pytest.mark.full
-def test_over_many_ends(admin: Admin, tmp_path: Path, mode: str) -> None:
-    count_over(admin, tmp_path, mode, reloads=20, kills=20, upgrades=2)
-
-
 def test_an_old_worker_goes_on_counting(admin: Admin, tmp_path: Path) -> None:
     """After an upgrade, the request that the old main process still has is shown and counted."""
     pidfile, gate = tmp_path / "pid", tmp_path / "gate"
@@ -464,16 +459,6 @@ def test_files_and_spooled_bytes(admin: Admin, tmp_path: Path) -> None:
 
         # Times are counted when the response has been sent.
         wait_for(lambda: counts() == [asked + 1, 1], "the times of all requests")
-
-
-def test_without_admin_no_times_are_taken() -> None:
-    """What is off costs nothing: no clock is read for it."""
-    memory = _core.SharedStatuses(2)
-    status = _core.WorkerStatus(memory, 1)
-    assert status.figures() == model.no_figures()
-    assert status.finished() == ([], [], [])
-    with pytest.raises(ValueError, match="place 2 of a memory with 2"):
-        _core.WorkerStatus(memory, 2)
 
 
 def test_memory_that_is_none(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from poorhttp.plugins.monitor.metrics.families import FAMILIES, collect
 from tests.packages import need
 from tests.support.status_documents import DOCUMENTS, document, service, troubled, worker
 from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, run
+from tests.testkit.server import ROOT
 
 OPENMETRICS = "application/openmetrics-text"
 
@@ -233,8 +233,3 @@ def test_the_page_has_all_metrics() -> None:
     assert page == reference.page(), (
         "run: python -m poorhttp.plugins.monitor.metrics.reference > docs/reference/metrics.md"
     )
-
-
-def test_the_reference_is_a_program() -> None:
-    done = run("python3", "-m", "poorhttp.plugins.monitor.metrics.reference")
-    assert done.stdout == reference.page()

@@ -87,7 +87,8 @@ def test_each_is_shown(admin: Admin, server: Server) -> None:
         assert all(abs(each["when"] - time.time()) < HANG for each in found)
         assert [each["number"] for each in found] == list(range(len(found), 0, -1))
 
-    service = admin.service()
+    # The worker notes a refusal when its response has been sent.
+    service = admin.wait(lambda each: len(each["refusals"]) == len(REFUSED) + 1, "all refusals")
     check(service["refusals"])
     # Errors of the server are among the last errors as well.
     assert [each["line"] for each in service["errors"]] == ["GET /x HTTP/3.0"]
@@ -109,7 +110,9 @@ def test_only_the_last_are_kept(admin: Admin, server: Server) -> None:
         with server.connect() as connection:
             connection.send(with_body.format(number).encode())
             assert connection.response().status == 413
-    lines = [each["line"] for each in admin.service()["refusals"]]
+    came = lambda each: [one["number"] for one in each["refusals"][:1]] == [25]  # noqa: E731
+    last = admin.wait(came, "the last")["refusals"]
+    lines = [each["line"] for each in last]
     assert lines == [f"POST /{number} HTTP/1.1" for number in range(24, 4, -1)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -123,25 +122,23 @@ def test_datagrams_are_filled_and_not_cut() -> None:
     assert list(statsd.datagrams(["a", "b" * 20, "c"], 10)) == [b"a", b"b" * 20, b"c"]
 
 
-def test_what_was_sent_outlives_a_process(tmp_path: Path) -> None:
+def test_what_a_killed_process_was_about_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left of it: an interval is lost."""
     sent = changes.Sent()
-    assert sent.read() is None
-    assert not sent.is_ours
-    sent.take_over()
-    assert [sent.is_ours] == [True]
-    numbers = changes.numbers(collect(troubled()))
-    sent.write(numbers)
-    assert sent.read() == json.loads(json.dumps(numbers))
     sent.write({"a": [1.0]})
-    assert sent.read() == {"a": [1.0]}
-    # A main process inherits it from the one before.
-    inherited = changes.Sent(os.dup(sent.fd))
-    assert inherited.read() == {"a": [1.0]}
-    # A process that was killed in the middle leaves nothing: an interval is lost.
-    os.pwrite(sent.fd, bytes(8), 8)
-    assert inherited.read() is None
-    for each in (sent, inherited):
-        each.close()
+    assert changes.Sent(os.dup(sent.fd)).read() == {"a": [1.0]}
+    write = os.pwrite
+
+    def be_killed(fd: int, data: bytes, place: int) -> int:
+        if place == changes.HEADER:
+            raise KeyboardInterrupt
+        return write(fd, data, place)
+
+    monkeypatch.setattr(os, "pwrite", be_killed)
+    with pytest.raises(KeyboardInterrupt):
+        sent.write({"a": [2.0]})
+    assert sent.read() is None
+    sent.close()
 
 
 @pytest.mark.parametrize("kind", ["udp4", "udp6", "unix", "abstract"])
@@ -285,26 +282,6 @@ def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -
             wait_for_end(pid, server)
             server.ended()
     assert receiver.counters["poorhttp.requests"] == 7
-
-
-@pytest.mark.full
-def test_an_upgrade_inherits_what_was_sent(mode: str, versions: Versions, tmp_path: Path) -> None:
-    """The process of the old main process, which is stopped, sends nothing more."""
-    launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
-    with Receiver() as receiver:
-        options = ("--statsd", receiver.where, "--pidfile", str(tmp_path / "pid"))
-        with versions.serve(mode, *options, launcher=launcher) as server:
-            for _ in range(4):
-                told(server)
-            (sender,) = senders(server)
-            os.kill(sender, signal.SIGSTOP)
-            pid = upgrade(server, tmp_path / "pid")
-            for _ in range(3):
-                told(server)
-            os.kill(pid, signal.SIGTERM)
-            wait_for_end(pid, server)
-            server.ended()
-        assert receiver.counters["poorhttp.requests"] == 7
 
 
 def test_nobody_listens(mode: str, versions: Versions, tmp_path: Path) -> None:

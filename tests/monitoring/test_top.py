@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +10,6 @@ import pyte
 import pytest
 from pexpect import EOF, TIMEOUT, spawn
 
-from tests.packages import need
 from tests.support.admin_address import Admin
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
@@ -166,20 +162,6 @@ def test_tables_and_keys(admin: Admin) -> None:
         assert terminal.end() == 0
 
 
-def test_a_live_view(admin: Admin) -> None:
-    """It changes by itself."""
-    with top(admin, columns=160) as terminal:
-        terminal.wait_text("0 requests/s")
-        connection = admin.server.connect()
-        until = time.monotonic() + HANG
-        while "0 requests/s" in terminal.text().replace(".", "").splitlines()[1][:12]:
-            assert connection.request("GET", "/more").status == 200
-            assert time.monotonic() < until
-        connection.close()
-        terminal.press("q")
-        assert terminal.end() == 0
-
-
 def test_any_size(admin: Admin) -> None:
     """A window that changes, down to one in which nothing has room."""
     with top(admin) as terminal:
@@ -240,82 +222,3 @@ def test_a_terminal_that_nobody_knows(admin: Admin) -> None:
     words = command("top", "--admin", admin.url.removeprefix("http://"))
     with Terminal(*words, TERM="no-such-terminal") as terminal:
         terminal.wait_text("poorhttp: top cannot use this terminal (TERM): ")
-
-
-class Tmux:
-    """A window of tmux in which a shell runs a command."""
-
-    def __init__(self, folder: Path, command: str, columns: int, lines: int) -> None:
-        need("tmux")
-        self._base = ("tmux", "-S", str(folder / "tmux"), "-f", "/dev/null")
-        size = ("-x", str(columns), "-y", str(lines))
-        self._do("new-session", "-d", *size, f"echo before; {command}; echo ended with $?; cat")
-
-    def __enter__(self) -> Tmux:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._do("kill-server")
-
-    def _do(self, *words: str) -> str:
-        env = environment({"TERM": "xterm-256color"})
-        env.pop("TMUX", None)
-        done = subprocess.run(
-            [*self._base, *words],
-            cwd=ROOT,
-            env=env,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=HANG,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def lines(self) -> list[str]:
-        """What the window shows."""
-        return self._do("capture-pane", "-p").split("\n")[:-1]
-
-    def wait_text(self, text: str) -> list[str]:
-        """Wait until the window shows a text; all of its lines then."""
-        wait_for(lambda: any(text in line for line in self.lines()), f"{text!r} in tmux")
-        return self.lines()
-
-    def press(self, *keys: str) -> None:
-        """Press keys, by the names that tmux has for them."""
-        self._do("send-keys", *keys)
-
-    def resize(self, columns: int, lines: int) -> None:
-        """Change the size of the window."""
-        self._do("resize-window", "-x", str(columns), "-y", str(lines))
-
-
-def test_in_tmux(admin: Admin, folder: Path) -> None:
-    """A real terminal: tables, sizes, and what was there before is there afterwards."""
-    words = shlex.join(command("top", "--admin", admin.url.removeprefix("http://")))
-    with Tmux(folder, words, 120, 30) as tmux:
-        lines = tmux.wait_text("workers: 1–2 of 2")
-        assert len(lines) == 30
-        assert ": ready; poorhttp " in lines[0]
-        assert "before" not in lines
-        heading = next(line for line in lines if "CPU↓" in line)
-        # Nothing is behind the right side: the line of a request is cut there.
-        rows = lines[lines.index(heading) + 1 :]
-        work = next(line for line in rows if "GET /<b>%1b[31m" in line)
-        assert max(map(len, lines)) == 120
-        column = heading.index("works on")
-        assert work[column - 2 : column] == "  " != work[column]
-        tmux.press("Left")
-        tmux.wait_text("connections↓")
-        tmux.resize(60, 12)
-        lines = tmux.wait_text("workers: 1–2 of 2")
-        wait_for(lambda: max(map(len, tmux.lines())) <= 60, "a narrow window")
-        assert len(tmux.lines()) == 12
-        tmux.resize(200, 40)
-        tmux.press("r")
-        tmux.wait_text("requests in flight: 1–1 of 1")
-        # In the wide window there is room for the end of the line.
-        wait_for(lambda: any("/gate" in line for line in tmux.lines()), "a wide window")
-        tmux.press("q")
-        lines = tmux.wait_text("ended with 0")
-        assert [line for line in lines if line] == ["before", "ended with 0"]

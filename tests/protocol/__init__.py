@@ -7,6 +7,7 @@ test_environ_page.py        The environ of a request has the keys that its page 
 test_h11_agreement.py       Agreement of our request parser with `h11`
 test_head_cache.py          A repeated head is not parsed again, and shares nothing else
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
+test_http2.py               HTTP/2: ways in, requests and responses as in HTTP/1.1, streams, life
 test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `h2`
 test_limits.py              Limits of time and size over real connections, and responses beyond them
 test_pieces.py              Responses in pieces: those made quickly leave together, none waits

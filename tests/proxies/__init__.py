@@ -2,15 +2,11 @@
 
 test_balanced.py         The configurations `balanced` of proxy/: two servers behind each
 test_client_address.py   Client addresses through the gateways of proxy/, with forged fields
-test_cluster.py          Three hosts behind HAProxy and nginx, in network namespaces
-test_compressed.py       Compressed responses through nginx, by HTTP and as a gateway
 test_gateway_cases.py    The cases of the gateway protocols over real connections
 test_gateways.py         nginx, Apache, lighttpd and others before ours by uwsgi, SCGI, FastCGI
 test_haproxy_drain.py    HAProxy before two servers, one of which is stopped: no error
 test_peer_trust.py       Fields of proxies about the client, believed or not
 test_restarts.py         One of two servers is replaced, stopped or killed, under load
-test_sockets_shown.py    Pages with WebSockets in a browser: flask-sock, Flask-SocketIO
 test_start_command.py    `python -m proxy`, which the Makefile runs: starts and stops all processes
-test_streaming.py        nginx, HAProxy and Caddy that pass on uploads and early hints
 test_tls_site.py         The configurations `site` of proxy/: TLS and files before one server
 """

@@ -40,16 +40,6 @@ def proxy(
         yield proxy.wait_listening()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_each_port_stands_in_a_file_once(name: str) -> None:
-    program = PROGRAMS[name]
-    ports = {case: program.ports(case) for case in program.cases()}
-    assert ports.pop("balanced") == [8000, 8080, 8081]
-    assert ports.pop("site", [8443]) == [8443]
-    assert ports.pop("gateway", [8000, 8001, 8002])[:2] == [8000, 8001]
-    assert not ports
-
-
 def test_pages(proxy: Proxy, pair: Pair) -> None:
     with proxy.connect() as connection:
         for path in ("/light", "/heavy"):
@@ -198,8 +188,7 @@ def tunnels() -> Iterator[tuple[int, int]]:
 def test_what_follows_an_upgrade(name: str, tunnels: tuple[int, int], tmp_path: Path) -> None:
     """Octets go to and fro, as they come, until one end closes.
 
-    What applications send over it stands in tests/modes/test_websocket_libraries.py, and
-    test_sockets_shown.py has a browser, nginx and such applications.
+    What applications send over it stands in tests/modes/test_websocket_libraries.py.
     """
     with (
         Proxy(name, "balanced", tmp_path, tunnels) as proxy,
@@ -213,3 +202,19 @@ def test_what_follows_an_upgrade(name: str, tunnels: tuple[int, int], tmp_path: 
             assert receive(connection, len(message)) == message
         connection.socket.shutdown(socket.SHUT_WR)
         assert connection.at_end()
+
+
+@pytest.mark.parametrize("name", ["nginx", "haproxy", "caddy"])
+def test_early_hints(name: str, tmp_path: Path) -> None:
+    """nginx before 1.29 takes a 103 for the final response (docs/guides/early-hints.md)."""
+    options = ("--early-hints", "off") if name == "nginx" else ()
+    with (
+        Server("tests/apps/hinting.py", "threading", *options) as server,
+        Proxy(name, "balanced", tmp_path, (server.port, server.port)) as proxy,
+        proxy.wait_listening().connect() as connection,
+    ):
+        for path in ("/one", "/started", "/late", "/none"):
+            answer = connection.request("GET", path)
+            assert (answer.status, answer.body) == (200, b"done")
+            passed = name != "nginx" and path in ("/one", "/started")
+            assert answer.interim == ([103] if passed else [])

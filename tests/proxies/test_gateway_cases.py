@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.apps.compressed import text
 from tests.conftest import Serve
 from tests.support.check_each import KeptConnection, by_file, check_each, log_since
 from tests.testkit.cases.gateway import (
@@ -66,16 +69,12 @@ def echo(serve: Serve) -> Server:
     return serve(ECHO, *OPTIONS)
 
 
-def check_case(case: Case, connection: Connection, slowly: bool) -> None:
+def check_case(case: Case, connection: Connection) -> None:
     data = case.send
-    # What stands behind a message must never be taken for a request. Octet by octet it would
-    # come so late that the connection is reset while the answer is on its way.
-    if case.status and not slowly and len(data) < 70_000:
+    # What stands behind a message must never be taken for a request.
+    if case.status and len(data) < 70_000:
         data += get(case.protocol, f"/smuggled/{case.name}")
-    if slowly:
-        connection.send_slowly(data)
-    else:
-        connection.send(data)
+    connection.send(data)
     if case.status == 0:
         connection.socket.shutdown(socket.SHUT_WR)
     said = connection.rest()
@@ -96,13 +95,13 @@ def check_case(case: Case, connection: Connection, slowly: bool) -> None:
         assert seen["body"].encode("latin-1") == case.body
 
 
-def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
+def check_cases(server: Server, cases: list[Case]) -> None:
     """Check cases, each on a connection of its own: the server closes every one."""
 
     def check(case: Case) -> None:
         before = server.log_size()
         with connect(server, case.protocol) as connection:
-            check_case(case, connection, slowly)
+            check_case(case, connection)
         log = log_since(server, before, other)
         assert "/smuggled" not in log
         assert (log.count("ran ") == 1) == (case.status != 200), log
@@ -112,24 +111,16 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
 
 
 @pytest.mark.parametrize("file", CASES)
-@pytest.mark.parametrize("slowly", [False, True])
-def test_cases(echo: Server, file: str, slowly: bool) -> None:
-    """The reactor reads them, in all modes alike."""
-    check_cases(echo, CASES[file], slowly=slowly)
+def test_cases(echo: Server, file: str) -> None:
+    """The reactor reads them, in all modes alike; byte by byte, core/http/tests/gateway.rs does."""
+    check_cases(echo, CASES[file])
 
 
 @pytest.mark.parametrize("file", CASES)
-@pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_cases_with_streamed_bodies(serve: Serve, file: str, slowly: bool) -> None:
+def test_cases_with_streamed_bodies(serve: Serve, file: str) -> None:
     """How an application receives them in each mode stands in tests/protocol/test_http.py."""
     options = (*OPTIONS, "--stream-request-body", "on")
-    check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file], slowly=slowly)
-
-
-def test_there_are_enough() -> None:
-    cases = [case for cases in CASES.values() for case in cases]
-    assert len(cases) > 500
-    assert {case.protocol for case in cases} == set(FIRST_LINE)
+    check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file])
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
@@ -209,14 +200,6 @@ def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
-def test_health(serve: Serve, protocol: str, site: Path) -> None:
-    """Nobody takes a question for one with a body."""
-    server = serve(ECHO, *OPTIONS, "--health", "/-", "--static", f"/s={site}")
-    assert asked(server, protocol, get(protocol, "/-/live")).status == 200
-    assert "ran GET /-/live" not in server.log()
-
-
-@pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> None:
     """Its client finds it below where the web server has mounted us."""
     server = serve(ECHO, *OPTIONS, "--health", "/-", "--static", f"/s={site}")
@@ -241,3 +224,16 @@ def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path
         fields = [(b"QUERY_STRING", query.encode()), (b"HTTP_RANGE", part.encode())]
         response = asked(server, protocol, get(protocol, "/", *fields))
         assert (response.status, response.reason, response.body) == expected
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_compressed_answers(serve: Serve, protocol: str) -> None:
+    """Once, with the field that says so, however the application makes them."""
+    server = serve("tests/apps/compressed.py", *OPTIONS, "--compress", "on")
+    for shape, size in product(["list", "generator", "write", "one"], [10_000, 1_500_000]):
+        query = f"shape={shape}&size={size}".encode()
+        fields = [(b"QUERY_STRING", query), (b"HTTP_ACCEPT_ENCODING", b"gzip")]
+        response = asked(server, protocol, get(protocol, "/", *fields))
+        assert response.get_all("Content-Encoding") == ["gzip"], (shape, size)
+        assert "Accept-Encoding" in response.get_all("Vary"), (shape, size)
+        assert gzip.decompress(response.body) == text(size), (shape, size)

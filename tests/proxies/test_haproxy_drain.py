@@ -1,7 +1,4 @@
-"""HAProxy before two servers, one of which is stopped: no client sees an error.
-
-test_cluster.py stops servers whose drain has an end.
-"""
+"""HAProxy before two servers, one of which is stopped: no client sees an error."""
 
 from __future__ import annotations
 

@@ -16,16 +16,12 @@ from hypothesis import strategies as st
 
 import poorhttp
 from poorhttp.errors import ConfigError
-from proxy.programs import PROGRAMS
 from tests.conftest import Serve
-from tests.packages import need
-from tests.support.certificate import certificate
 from tests.support.check_each import by_file, check_each
 from tests.support.forked_command import run_command
-from tests.support.proxies import HAPROXY, WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, wait_for
+from tests.testkit.server import READY, Server
 
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
@@ -139,10 +135,10 @@ def refused(place: Place, connection: Connection, case: Case, before: int) -> No
     assert not [line for line in lines if line.startswith("ran ")]
 
 
-def check_case(case: Case, place: Place, slowly: bool = False) -> None:
+def check_case(case: Case, place: Place) -> None:
     before = place.server.log_size()
     with place.connect(case.peer) as connection:
-        (connection.send_slowly if slowly else connection.send)(case.preamble + case.request)
+        connection.send(case.preamble + case.request)
         if case.refusal:
             refused(place, connection, case, before)
             return
@@ -150,7 +146,7 @@ def check_case(case: Case, place: Place, slowly: bool = False) -> None:
         expected = case.expected(plain)
         first = environ_of(connection.response())
         check(first, expected)
-        if slowly or b"HTTP/1.0" in case.request:
+        if b"HTTP/1.0" in case.request:
             return
         # The same head is remembered; what is said by another one must not be, nor forgotten.
         for _ in range(3):
@@ -170,14 +166,9 @@ def test_cases(places: Places, cases: list[Case]) -> None:
     """Each on a connection of its own: who connects, and what is said first, is of that.
 
     The reactor decides it, in all modes alike; `test_each_request_has_its_own_client` asks in each.
+    Octet by octet, core/http/tests/trust_cases.rs reads them.
     """
     check_each(cases, lambda case: check_case(case, places(case)))
-
-
-@pytest.mark.parametrize("cases", groups([case for case in CASES if case.preamble]))
-def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
-    """The core reads them; its tests do this as well (core/http/tests/trust_cases.rs)."""
-    check_each(cases, lambda case: check_case(case, places(case), slowly=True))
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.
@@ -386,55 +377,6 @@ def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded: the new version serves", 2)
         assert server.get("/").status == 200
-
-
-# Real proxies
-
-
-CONFIG = """\
-{defaults}
-    mode tcp
-listen one
-    bind 127.0.0.1:{one}
-    server s 127.0.0.1:{server} send-proxy
-listen two
-    bind 127.0.0.1:{two}
-    server s 127.0.0.1:{server} send-proxy-v2 proxy-v2-options crc32c,unique-id
-    unique-id-format %[uuid]
-listen tls
-    bind 127.0.0.1:{tls} ssl crt {folder}/tls.pem
-    server s 127.0.0.1:{server} send-proxy-v2-ssl-cn proxy-v2-options ssl,cert-cn,crc32c check
-"""
-
-
-def test_haproxy(mode: str, tmp_path: Path) -> None:
-    """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
-    need("haproxy")
-    certificate().write(tmp_path / "tls.pem")
-    reserved = [reserve() for _ in range(3)]
-    one, two, tls = (each.getsockname()[1] for each in reserved)
-    with Server(ECHO, mode, *PROXIED) as server:
-        config = tmp_path / "haproxy.cfg"
-        ports = {"one": one, "two": two, "tls": tls, "server": server.port}
-        config.write_text(CONFIG.format(**ports, folder=tmp_path, defaults=HAPROXY))
-        words = (PROGRAMS["haproxy"].path(), "-db", "-f", str(config))
-        with WebServer(*words, reserved=reserved) as proxy:
-            wait_for(proxy.is_listening, "haproxy listens")
-            for port in (one, two, tls):
-                with Connection(("127.0.0.1", port), "127.0.0.77") as connection:
-                    if port == tls:
-                        context = certificate().client_context()
-                        connection.socket = context.wrap_socket(
-                            connection.socket, server_hostname="localhost"
-                        )
-                    for _ in range(3):
-                        environ = environ_of(connection.request("GET", "/"))
-                        ours = connection.socket.getsockname()
-                        assert environ["REMOTE_ADDR"] == "127.0.0.77"
-                        assert environ["REMOTE_PORT"] == str(ours[1])
-                        scheme = "https" if port == tls else "http"
-                        assert environ["wsgi.url_scheme"] == scheme
-        assert "refused" not in server.log()
 
 
 # What cannot be

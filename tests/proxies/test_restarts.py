@@ -1,7 +1,4 @@
-"""One of two servers behind a proxy is replaced, stopped or killed, under load.
-
-test_cluster.py reloads them.
-"""
+"""One of two servers behind a proxy is replaced, stopped or killed, under load."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.binary_upgrade import end, upgrade
 from tests.support.load import Load
 from tests.support.proxies import APP as GATES
 from tests.support.proxies import Pair, Proxy
@@ -40,29 +36,17 @@ def proxy(
         yield proxy.wait_listening()
 
 
-def test_replaced(proxy: Proxy, pair: Pair) -> None:
-    with Load(proxy.port) as load:
-        pids = []
-        for server, pidfile in zip(pair.servers, pair.pidfiles, strict=True):
-            pids.append(upgrade(server, pidfile))
-            load.wait_pids(children(pids[-1]))
-    load.check()
-    for number, pid in enumerate(pids):
-        end(pair.servers[number], pid)
-        pair.restart(number)
-
-
 def test_stopped_and_started_again(proxy: Proxy, pair: Pair) -> None:
     """Each in turn: its requests are finished, and others go to the other one."""
     with Load(proxy.port) as load:
         for number in (0, 1):
-            load.wait_more(50)
+            load.wait_more(20)
             pair.servers[number].stop()
-            load.wait_more(50)
+            load.wait_more(20)
             server = pair.restart(number)
             pids = children(server.process.pid)
             # lighttpd may leave it alone again for a request that was refused just before.
-            wait_for(lambda: sum(load.pids[pid] for pid in pids) >= 50, "its answers")  # noqa: B023
+            wait_for(lambda: sum(load.pids[pid] for pid in pids) >= 20, "its answers")  # noqa: B023
     load.check()
 
 
@@ -78,21 +62,6 @@ def test_stopped_behind_the_others(name: str, pair: Pair, tmp_path: Path) -> Non
         for _ in range(20):
             assert client.request("GET", "/").status == 200
         pair.restart(0)
-
-
-def test_killed(proxy: Proxy, pair: Pair) -> None:
-    """What it has in hand is lost, of which each client has one; and it is used again."""
-    clients = 8
-    with Load(proxy.port, clients) as load:
-        load.wait_more(50)
-        pair.servers[0].kill()
-        load.wait_more(100)
-        server = pair.restart(0)
-        load.wait_pids(children(server.process.pid))
-        load.wait_more(100)
-    assert len(load.faults) <= clients, load.faults
-    if proxy.program.name != "lighttpd":
-        assert not [fault for fault in load.faults if fault.startswith("GET ")], load.faults
 
 
 @pytest.mark.parametrize("name", NAMES)

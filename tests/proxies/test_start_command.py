@@ -20,7 +20,7 @@ from tests.support.each_value import each_value
 from tests.support.proxies import reserve
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
-from tests.testkit.server import Program, run, wait_for
+from tests.testkit.server import Program, wait_for
 
 NAMES = ["lighttpd", "nginx", "haproxy"]
 #: nobody, who may read what we may, and write nowhere but in a temporary folder.
@@ -125,34 +125,3 @@ def test_if_one_is_killed_all_end(name: str, victim: str, start: Callable[..., S
     if named:
         assert code == 1
         assert "has ended, and so does everything else" in it.log()
-
-
-def test_what_it_cannot_do() -> None:
-    for words, complaint in (
-        (["apache3"], "invalid choice"),
-        (["nginx", "unheard-of"], "nginx has balanced, site, gateway"),
-    ):
-        done = run(sys.executable, "-m", "proxy", *words)
-        assert done.returncode != 0
-        assert complaint in done.stderr
-
-
-def test_a_port_is_taken() -> None:
-    need("nginx")
-    with reserve() as taken, reserve() as first, reserve() as second:
-        taken.listen()
-        port, *servers = [str(one.getsockname()[1]) for one in (taken, first, second)]
-        done = run(sys.executable, "-m", "proxy", "nginx", "--port", port, "--servers", *servers)
-        assert done.returncode == 1
-        assert f"127.0.0.1:{port}: Address already in use. Choose others" in done.stderr
-
-
-def test_the_program_is_missing() -> None:
-    program = (
-        "import proxy.programs as programs; programs.SEARCH = '/nowhere'\n"
-        "from proxy.__main__ import main\n"
-        "import sys; sys.argv = ['proxy', 'nginx']; sys.exit(main())"
-    )
-    done = run(sys.executable, "-c", program)
-    assert done.returncode == 1
-    assert done.stderr == "proxy: nginx is not installed: apt install nginx-light\n"

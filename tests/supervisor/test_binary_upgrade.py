@@ -14,7 +14,7 @@ from tests.support.binary_upgrade import end, upgrade
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT
 from tests.testkit.client import HANG
-from tests.testkit.process import children, opened
+from tests.testkit.process import children
 from tests.testkit.server import READY, Program, command, run, wait_for
 from tests.testkit.versions import APP, Versions, told
 
@@ -33,13 +33,13 @@ def test_nothing_is_lost(mode: str, preload: str, versions: Versions, tmp_path: 
     with versions.serve(mode, *options) as server:
         assert int(pidfile.read_text()) == server.process.pid
         with Load(server.port) as load:
-            for version in ("2", "3", "4"):
+            for version in ("2", "3"):
                 versions.set(version)
                 pid = upgrade(server, pidfile, int(version) - 1)
                 load.wait_version(version)
         load.check()
         assert server.process.returncode == 0
-        assert len(READY.findall(server.log())) == 4
+        assert len(READY.findall(server.log())) == 3
         end(server, pid)
     assert not pidfile.exists()
 
@@ -50,7 +50,7 @@ def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: 
             versions.set("broken")
             server.process.send_signal(signal.SIGUSR2)
             server.wait_log("the new main process ended with 4; this one keeps serving")
-            assert "this version is broken" in server.log()
+            server.wait_log("this version is broken")
             versions.set("3")
             pid = upgrade(server, tmp_path / "pid")
             load.wait_version("3")
@@ -72,19 +72,6 @@ def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path)
     assert not path.exists()
 
 
-def test_workers_have_nothing_of_the_takeover(versions: Versions, tmp_path: Path) -> None:
-    """Neither the pipe by which it is reported, nor what the main process before has left."""
-    options = ("--admin", "127.0.0.1:0", "--pidfile", str(tmp_path / "pid"))
-    with versions.serve("single", *options) as server:
-        pipes = [sum(each.startswith("pipe:") for each in opened(told(server)["pid"]))]
-        pid = upgrade(server, tmp_path / "pid")
-        names = opened(told(server)["pid"])
-        pipes.append(sum(each.startswith("pipe:") for each in names))
-        assert pipes[0] == pipes[1]
-        assert not any("poorhttp-past" in each for each in names)
-        end(server, pid)
-
-
 def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:
     """If the new main process fails, the old one does what it was told meanwhile."""
     with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
@@ -99,27 +86,6 @@ def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> No
         fifo.write_text("2")
         server.wait_log("reloaded: the new version serves")
         assert told(server)["version"] == "2"
-
-
-def test_both_are_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
-    with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
-        versions.stall()
-        server.process.send_signal(signal.SIGUSR2)
-        server.wait_log("a new main process is started")
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("a reload has to wait for the start that is under way")
-        assert told(server)["version"] == "1"
-        group = os.getpgid(server.process.pid)
-        server.stop()
-    wait_for(lambda: not alive(group), "the end of both")
-
-
-def alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def wait_for_successor(init: int, before: list[int]) -> None:
@@ -210,30 +176,8 @@ def test_a_new_one_that_cannot_be_executed(versions: Versions, tmp_path: Path) -
         gone.rmdir()
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("; this one keeps serving")
-        assert "the new main process cannot begin: [Errno 2] No such file" in server.log()
+        server.wait_log("the new main process cannot begin: [Errno 2] No such file")
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("not reloaded; the previous version keeps serving")
-        assert f"{gone}, the folder in which the server was started: No such file" in server.log()
+        server.wait_log(f"{gone}, the folder in which the server was started: No such file")
         assert told(server)["version"] == "1"
-
-
-def test_a_stop_that_comes_at_once(versions: Versions) -> None:
-    """It is not lost in the new process, which has not begun yet."""
-    with versions.serve("single") as server:
-        main = server.process
-        main.send_signal(signal.SIGSTOP)
-        main.send_signal(signal.SIGUSR2)
-        main.send_signal(signal.SIGTERM)
-        main.send_signal(signal.SIGCONT)
-        assert server.wait() == 0
-        wait_for(lambda: not _group(main.pid), "the end of all processes")
-        server.ended()
-
-
-def _group(group: int) -> list[str]:
-    """What lives of a process group."""
-    found = [stat(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    fields = [text.rpartition(") ")[2].split() for text in found]
-    return [
-        text[1] for text in fields if len(text) > 2 and text[2] == str(group) and text[0] != "Z"
-    ]

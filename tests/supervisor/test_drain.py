@@ -75,16 +75,6 @@ def test_who_is_silent_for_too_long_is_closed(mode: str) -> None:
         main.ended(one)
 
 
-@pytest.mark.each_mode
-def test_without_connections_the_end_comes_at_once(main: MainProcess) -> None:
-    one = main.start()
-    opened(main).close()
-    other = main.start()
-    for pid in (one, other):
-        main.retire(pid)
-        main.ended(pid)
-
-
 def entered(main: MainProcess, gate: Path, *, begun: str = "") -> Connection:
     """A connection whose request waits in the application for the file `gate`."""
     connection = main.connect()
@@ -146,19 +136,6 @@ def test_what_is_half_there_is_heard_out(mode: str) -> None:
             one = other
 
 
-def test_an_answer_that_has_not_begun_says_that_it_is_the_last(
-    main: MainProcess, tmp_path: Path
-) -> None:
-    pid, gate = main.start(), tmp_path / "gate"
-    connection = entered(main, gate)
-    main.stop(pid)
-    assert not main.has_ended(pid)
-    gate.touch()
-    assert connection.response().get("Connection") == "close"
-    assert connection.at_end()
-    main.ended(pid)
-
-
 def test_an_answer_that_has_begun_is_followed_by_another(main: MainProcess, tmp_path: Path) -> None:
     pid, gate = main.start(), tmp_path / "gate"
     connection = entered(main, gate, begun="/begun")
@@ -168,21 +145,6 @@ def test_an_answer_that_has_begun_is_followed_by_another(main: MainProcess, tmp_
     assert answer.body.endswith(b"!")
     assert answer.get("Connection") is None
     assert connection.request("GET", "/next").get("Connection") == "close"
-    assert connection.at_end()
-    main.ended(pid)
-
-
-def test_a_slow_reader_may_ask_again(main: MainProcess) -> None:
-    pid, body = main.start(), bytes(range(256)) * 40_000
-    connection = main.connect()
-    connection.send_request("POST", "/large", body=body)
-    # Somebody else is served meanwhile, so it has begun.
-    opened(main).close()
-    main.retire(pid)
-    answer = connection.response()
-    assert answer.body == b"%d /large %s" % (pid, body)
-    if answer.get("Connection") is None:
-        assert connection.request("GET", "/next").get("Connection") == "close"
     assert connection.at_end()
     main.ended(pid)
 
@@ -224,19 +186,9 @@ def test_who_waits_is_let_in_if_there_are_no_others(
     main.ended(pid)
 
 
-@pytest.mark.each_mode
 def test_a_quick_stop_hears_nobody(main: MainProcess) -> None:
     pid = main.start()
     connection = opened(main)
-    main.stop(pid, signal.SIGINT)
-    assert connection.at_end()
-    main.ended(pid)
-
-
-def test_a_quick_stop_ends_a_graceful_one(main: MainProcess) -> None:
-    pid = main.start()
-    connection = opened(main)
-    main.retire(pid)
     main.stop(pid, signal.SIGINT)
     assert connection.at_end()
     main.ended(pid)
@@ -253,27 +205,6 @@ def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
         main.ended(pid)
 
 
-def test_a_question_is_answered(main: MainProcess) -> None:
-    pid = main.start()
-    for _ in range(3):
-        main.tell("say", pid, "?")
-        main.expect(f"{pid} said .")
-
-
-def test_who_retires_does_not_count(main: MainProcess) -> None:
-    pid = main.start()
-    kept = [opened(main) for _ in range(3)]
-    assert main.count(pid) == 3
-    main.retire(pid)
-    assert main.count(pid) == -1
-    kept.pop().close()
-    assert kept.pop().request("GET", "/").get("Connection") == "close"
-    assert main.count(pid) == -1
-    kept.pop().close()
-    main.ended(pid)
-
-
-@pytest.mark.each_mode
 def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:
     with MainProcess(mode, *told("recycle_after=3")) as main:
         pid = main.start()

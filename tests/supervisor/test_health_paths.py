@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Serve
-from tests.support.health_probe import Probe, ask, wait_status
-from tests.support.load import Load
+from tests.support.health_probe import ask, wait_status
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, is_stopped
 from tests.testkit.server import Server, wait_for
@@ -146,19 +145,6 @@ def test_who_asks_is_no_client(mode: str, tmp_path: Path, versions: Versions) ->
     assert lines.count("GET / ") >= 6
 
 
-def test_requests_in_hand_are_in_nobodys_way(tmp_path: Path) -> None:
-    """As long as there is a thread that is free."""
-    gate = tmp_path / "gate"
-    with Server(GATE, "threading", *HEALTH, "--threads", "3") as server:
-        busy = [server.connect() for _ in range(2)]
-        for number, connection in enumerate(busy, 1):
-            connection.send_request("GET", f"/wait?{gate}")
-            server.wait_log(f"entered {gate}", number)
-        assert ask(address(server)) == (200, "ready")
-        gate.touch()
-        assert [connection.response().status for connection in busy] == [200, 200]
-
-
 # The drain
 
 
@@ -187,11 +173,8 @@ def wait_end(server: Server) -> None:
     ("mode", "supervisor", "number"),
     [
         ("forking", "on", signal.SIGTERM),
-        ("single", "off", signal.SIGINT),
-        ("threading", "on", signal.SIGQUIT),
-        ("threading", "off", signal.SIGTERM),
-        ("gevent", "on", signal.SIGINT),
-        ("gevent", "off", signal.SIGQUIT),
+        ("threading", "off", signal.SIGINT),
+        ("gevent", "on", signal.SIGQUIT),
     ],
 )
 def test_drained_servers_serve(draining: tuple[Server, Path], number: signal.Signals) -> None:
@@ -256,7 +239,7 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         wait_end(server)
 
 
-@pytest.mark.parametrize(("mode", "supervisor"), [("threading", "on"), ("gevent", "off")])
+@pytest.mark.parametrize(("mode", "supervisor"), [("gevent", "off")])
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.settimeout(HANG)
@@ -285,22 +268,6 @@ def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
 
 
 # What is no drain
-
-
-def test_reloads_and_replacements_are_no_drain(mode: str, versions: Versions) -> None:
-    options = ("--workers", "2", "--drain-delay", NEVER, "--max-requests", "40")
-    with versions.serve(mode, *HEALTH, *options) as server:
-        with Probe(address(server)) as probe, Load(server.port) as load:
-            for version in ("2", "3"):
-                versions.set(version)
-                server.process.send_signal(signal.SIGHUP)
-                server.wait_log("reloaded", int(version) - 1)
-                load.wait_version(version)
-            server.wait_log("is replaced: it has begun max_requests requests", 4)
-            probe.wait_more()
-        load.check()
-        assert set(probe.told) == {(200, "ready")}
-        server.stop(signal.SIGINT)
 
 
 def test_who_retires_is_ready(mode: str, versions: Versions) -> None:

@@ -7,14 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.support.certificate import certificate
 from tests.support.development import answering
+from tests.support.each_value import DIFFERENT
 from tests.support.tls_client import APP, BIND, told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
-from tests.testkit.server import MODES, Server
+from tests.testkit.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,41 +50,30 @@ def sleeps_at_last(servers: Sequence[Server]) -> None:
         time.sleep(0.25)
 
 
-@pytest.mark.parametrize("options", [(), OPTIONS], ids=["default", "options"])
-def test_nothing_wakes_an_idle_server(options: tuple[str, ...], folder: Path) -> None:
-    """All modes at once, since they only wait."""
+def test_nothing_wakes_an_idle_server(folder: Path) -> None:
+    """All modes, with all options, TLS and the development server at once: they only wait.
+
+    Files of certificates are watched, and keys of tickets are replaced by a clock. The longer
+    nothing is saved, the more seldom is looked for what inotify does not report.
+    """
+    tls = ("--tls-certificate", write(folder, "both.pem", certificate().issued))
+    (folder / "app.py").write_text(answering("b''"))
     with ExitStack() as stack:
         servers = []
-        for mode in MODES:
-            admin, more = folder / mode, options
-            if options:
-                more += ("--admin", f"unix:{admin}", "--access-log", f"{admin}.log")
-                more += ("--pidfile", f"{admin}.pid", "--health", "/-")
-            server = stack.enter_context(Server("dispatch:apps/lightheavy", mode, *more))
-            servers.append(server)
+        for mode in DIFFERENT:
+            admin = folder / mode
+            more = ["--admin", f"unix:{admin}", "--access-log", f"{admin}.log"]
+            more += ["--pidfile", f"{admin}.pid", "--health", "/-"]
+            server = Server("dispatch:apps/lightheavy", mode, *OPTIONS, *more)
+            servers.append(stack.enter_context(server))
             for connection in [server.connect() for _ in range(6)]:
                 connection.request("GET", "/light")
-            if options:
-                with Connection(str(admin)) as connection:
-                    assert connection.request("GET", "/-/ready").status == 200
+            with Connection(str(admin)) as connection:
+                assert connection.request("GET", "/-/ready").status == 200
+        for mode, options in (("threading", ()), ("single", ("--supervisor", "off"))):
+            server = stack.enter_context(Server(APP, mode, *tls, *options, bind=BIND))
+            assert told(server)["scheme"] == "https"
+            servers.append(server)
+        servers.append(stack.enter_context(Server("app:application", cwd=folder, verb="dev")))
+        assert servers[-1].get("/").status == 200
         sleeps_at_last(servers)
-
-
-def test_nothing_wakes_a_server_with_certificates(folder: Path) -> None:
-    """Their files are watched, and keys of tickets are replaced by a clock."""
-    path = write(folder, "both.pem", certificate().issued)
-    options = ("--tls-certificate", path)
-    with (
-        Server(APP, "threading", *options, bind=BIND) as server,
-        Server(APP, "single", *options, "--supervisor", "off", bind=BIND) as alone,
-    ):
-        assert told(server)["scheme"] == told(alone)["scheme"] == "https"
-        sleeps_at_last([server, alone])
-
-
-def test_nothing_wakes_the_development_server(folder: Path) -> None:
-    """The longer nothing is saved, the more seldom is looked for what inotify does not report."""
-    (folder / "app.py").write_text(answering("b''"))
-    with Server("app:application", cwd=folder, verb="dev") as server:
-        assert server.get("/").status == 200
-        sleeps_at_last([server])

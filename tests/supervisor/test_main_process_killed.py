@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
-from tests.testkit.server import READY, ROOT, Program, Server, command, mode_options, wait_for
+from tests.testkit.server import READY, Program, Server, command, mode_options, wait_for
 
 pytestmark = pytest.mark.each_mode
 
@@ -107,9 +106,12 @@ def test_an_application_that_is_being_loaded(options: tuple[str, ...], tmp_path:
 
 
 @pytest.mark.parametrize(
-    "change", ["signal.signal(each, lambda *_: None)", "signal.pthread_sigmask(0, [each])"]
+    ("options", "change"),
+    [
+        ((), "signal.pthread_sigmask(0, [each])"),
+        (("--preload",), "signal.signal(each, lambda *_: None)"),
+    ],
 )
-@pytest.mark.parametrize("options", [(), ("--preload",)])
 def test_an_application_that_handles_or_blocks_all_signals(
     options: tuple[str, ...], change: str, tmp_path: Path
 ) -> None:
@@ -122,7 +124,7 @@ def test_an_application_that_handles_or_blocks_all_signals(
         server.kill()
 
 
-@pytest.mark.parametrize("how", ["/deaf", "/blocked"])
+@pytest.mark.parametrize(("mode", "how"), [("forking", "/deaf"), ("threading", "/blocked")])
 def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_path: Path) -> None:
     """In some modes no other thread is there that finds the end of the control channel."""
     (tmp_path / "hung.py").write_text(APPLICATION)
@@ -131,42 +133,3 @@ def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_p
         server.wait_log("hangs")
         wait_for_end(kill_main(server))
         server.kill()
-
-
-#: Ignores the signal of the C library that tells a worker of the end, and executes what follows.
-IGNORES = """
-import ctypes, os, platform, sys
-rt_sigaction = {"x86_64": 13, "aarch64": 134}[platform.machine()]
-ctypes.CDLL(None).syscall(rt_sigaction, 32, (ctypes.c_ulong * 4)(1), None, 8)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-def test_a_signal_that_the_parent_of_the_server_ignores(tmp_path: Path) -> None:
-    """It stays ignored over exec(2)."""
-    (tmp_path / "hung.py").write_text(APPLICATION)
-    launcher = (sys.executable, "-c", IGNORES)
-    with Server("hung:application", "forking", *LIMIT, cwd=tmp_path, launcher=launcher) as server:
-        server.connect().send_request("GET", "/blocked")
-        server.wait_log("hangs")
-        wait_for_end(kill_main(server))
-        server.kill()
-
-
-#: A child for which nobody waits any more; signals to stop are blocked in it.
-ASKS = """
-import sys, time
-from poorhttp.plugins.discovery import child_answer
-
-def answer():
-    print("asked", file=sys.stderr, flush=True)
-    time.sleep(100_000)
-
-child_answer.ask(answer, 100_000)
-"""
-
-
-def test_a_process_that_was_asked() -> None:
-    with Program(sys.executable, "-c", ASKS, cwd=ROOT) as program:
-        program.wait_log("asked")
-        wait_for_end(kill_main(program))

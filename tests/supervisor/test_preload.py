@@ -13,7 +13,7 @@ import pytest
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, lives
-from tests.testkit.server import Program, Server, command, wait_for
+from tests.testkit.server import Server, wait_for
 
 #: A module that forges, once, what the preloader reports when it is told to fork.
 FORGING = """
@@ -29,8 +29,6 @@ def forge(channel, size):
         open(DONE, "w").close()
         if FORGERY == "a number":
             channel.send(f"{VICTIM}\\n".encode())
-        elif FORGERY == "a process that is known":
-            os.write(fds[0], b"h")
         elif FORGERY == "no message":
             os.write(fds[0], b"-1\\n")
         elif os.fork() == 0:
@@ -89,7 +87,7 @@ def victim() -> Iterator[int]:
 
 @pytest.mark.parametrize(
     "forgery",
-    ["a number", "a process that is known", "no message", "a process that is no child"],
+    ["a number", "no message", "a process that is no child"],
 )
 def test_the_application_cannot_name_the_process_of_a_worker(
     forgery: str, victim: int, folder: Path, nobody: Nobody
@@ -145,34 +143,3 @@ def test_signals_go_to_children_only(victim: int) -> None:
     done = subprocess.run([sys.executable, "-c", program, str(victim)], check=False, timeout=HANG)
     assert done.returncode == 0
     assert lives(victim)
-
-
-SLOW_IMPORT = """
-import os, sys, time
-
-while not os.path.exists(sys.path[0] + "/go"):
-    time.sleep(0.01)
-
-def application(environ, start_response):
-    start_response("200 OK", [])
-    return []
-"""
-
-
-def test_logs_are_reopened_often_while_the_application_is_loaded(tmp_path: Path) -> None:
-    """All orders arrive at once afterwards, more than are received at a time."""
-    (tmp_path / "app.py").write_text(SLOW_IMPORT)
-    log = tmp_path / "error.log"
-    options = ("--preload", "on", "--error-log", str(log))
-    words = command("serve", f"{tmp_path}/app.py:application", "--bind", "127.0.0.1:0", *options)
-    with Program(*words) as program:
-        wait_for(lambda: children(program.process.pid), "the preloader")
-        for number in range(80):
-            log.rename(tmp_path / f"{number}.log")
-            program.process.send_signal(signal.SIGUSR1)
-            wait_for(log.exists, "the new log")
-        (tmp_path / "go").touch()
-        program.wait_line()
-        program.process.terminate()
-        assert program.process.wait(HANG) == 0
-    assert "".join(path.read_text() for path in tmp_path.glob("*.log")) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.load import Load
-from tests.testkit.process import children
-from tests.testkit.server import MODES, Server, patched, wait_for
+from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
 
@@ -25,7 +23,7 @@ def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
             wait_for(lambda: len(load.pids) > 3, "several workers, one after another")
         load.check()
         # Others may have been given more while the successor began.
-        assert "it has begun max_requests requests" in server.log()
+        server.wait_log("it has begun max_requests requests")
 
 
 def test_max_lifetime(versions: Versions) -> None:
@@ -33,7 +31,7 @@ def test_max_lifetime(versions: Versions) -> None:
         with Load(server.port) as load:
             wait_for(lambda: len(load.pids) > 2, "several workers, one after another")
         load.check()
-        assert "max_lifetime is over" in server.log()
+        server.wait_log("max_lifetime is over")
 
 
 def test_max_rss(versions: Versions) -> None:
@@ -41,41 +39,7 @@ def test_max_rss(versions: Versions) -> None:
         with Load(server.port) as load:
             wait_for(lambda: len(load.pids) > 1, "another worker")
         load.check()
-        assert "MiB (max_rss)" in server.log()
-
-
-def test_enough_memory_is_enough(versions: Versions) -> None:
-    options = ("--max-rss", "10G", "--max-requests", "1000000", "--max-lifetime", "86400")
-    with versions.serve("single", *options) as server:
-        pids = {told(server)["pid"] for _ in range(50)}
-        assert len(pids) == 1
-
-
-def test_one_at_a_time(versions: Versions) -> None:
-    """There is never more than one worker too many, nor one too few that serve."""
-    with versions.serve("forking", "--workers", "3", "--max-requests", "10") as server:
-        seen = set()
-        with Load(server.port) as load:
-            while len(load.pids) < 9:
-                seen.add(len(children(server.process.pid)))
-        load.check()
-        assert seen <= {3, 4}, seen
-        assert 4 in seen
-
-
-def test_killed_workers_take_only_their_own_requests(mode: str, versions: Versions) -> None:
-    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with versions.serve(mode, "--workers", "3", launcher=launcher) as server:
-        with Load(server.port) as load:
-            for number in range(1, 6):
-                wait_for(lambda: len(children(server.process.pid)) == 3, "three workers")
-                os.kill(children(server.process.pid)[0], signal.SIGKILL)
-                server.wait_log("was killed by SIGKILL and is replaced", number)
-                load.wait_more(20)
-        # Each client had at most one request in the hands of the worker that was killed.
-        assert len(load.faults) <= 5 * 6
-        wrong = [fault for fault in load.faults if "Closed" not in fault and "ended" not in fault]
-        assert not [fault for fault in wrong if "Error" not in fault], wrong
+        server.wait_log("MiB (max_rss)")
 
 
 def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
@@ -92,12 +56,8 @@ def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
             with Load(server.port) as load:
                 server.wait_log(f"worker {pid} still had requests in flight and was killed")
             load.check()
-            assert "GET /60000" in wait_mourned(server, pid)
-
-
-def wait_mourned(server: Server, pid: int) -> str:
-    server.wait_log(f"worker {pid} was killed by SIGKILL")
-    return server.log()
+            server.wait_log(f"worker {pid} was killed by SIGKILL")
+            server.wait_log("GET /60000")
 
 
 STUCK = """
@@ -114,9 +74,8 @@ def application(environ, start_response):
 @pytest.mark.parametrize(
     ("mode", "preload"),
     [
-        pytest.param(mode, preload, marks=() if quick else pytest.mark.full)
-        for mode in MODES
-        for preload, quick in (("off", mode != "single"), ("on", mode == "threading"))
+        ("threading", "on"),
+        ("gevent", "off"),
     ],
 )
 def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: Path) -> None:
@@ -134,11 +93,10 @@ def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: P
         assert int(server.get("/").body) != stuck
 
 
-@pytest.mark.parametrize("requests", [100, pytest.param(1000, marks=pytest.mark.full)])
-def test_who_has_just_connected_is_heard(versions: Versions, requests: int) -> None:
+def test_who_has_just_connected_is_heard(versions: Versions) -> None:
     """Also where idle connections are not: nobody connects for nothing."""
     options = ("--max-requests", "5", "--drain-timeout", "0", "--preload")
     with versions.serve("single", *options) as server:
-        pids = {told(server)["pid"] for _ in range(requests)}
+        pids = {told(server)["pid"] for _ in range(100)}
         # A busy machine needs longer for another worker.
         wait_for(lambda: len({*pids, told(server)["pid"]}) > 1, "another worker")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections import Counter
@@ -10,17 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.binary_upgrade import end, wait_for_end
 from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import Connection
 from tests.testkit.process import children, lives, opened
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
-
-#: Those that differ; gevent refuses it. Where one is enough, it is the one with threads.
-MODES = ["forking", "threading"]
-ONE = [pytest.param("forking", marks=pytest.mark.full), "threading"]
 
 OPTIONS = ("--preload", "--drain-timeout", "0.1")
 
@@ -52,16 +46,6 @@ def start_thread():
 def refuse():
     raise RuntimeError("not this one")
 
-def fail_if_served():
-    if PATHS:
-        raise RuntimeError("a connection is open")
-
-def wait():
-    '''Only in forks of a worker that has served.'''
-    gate = os.environ["GATE"]
-    while PATHS and not os.path.exists(gate):
-        over = threading.Event().wait(0.002)
-
 def application(environ, start_response):
     path, gate = environ["PATH_INFO"], environ["QUERY_STRING"]
     PATHS.add(path)
@@ -84,9 +68,8 @@ class Application(Server):
         path = tmp_path / "reforked.py"
         path.write_text(APP)
         self.gate = tmp_path / "gate"
-        env = {"GATE": str(self.gate)}
         more = () if "--workers" in options else ("--workers", "3")
-        super().__init__(f"{path}:application", mode, *OPTIONS, *more, *options, env=env)
+        super().__init__(f"{path}:application", mode, *OPTIONS, *more, *options)
         self._asked = 0
 
     def ask(self) -> tuple[int, int, int, list[str]]:
@@ -138,7 +121,6 @@ class Application(Server):
         return list(map(int, found))
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
     """Three generations, each forked from the one before, under the load of all clients."""
     with versions.serve(mode, *OPTIONS, "--workers", "3", "--refork-after", "20, 40, 60") as server:
@@ -152,11 +134,10 @@ def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
         assert children(server.process.pid) == before, "the list has ended"
 
 
-@pytest.mark.parametrize("mode", ONE)
-def test_workers_have_what_requests_have_left(mode: str, tmp_path: Path) -> None:
+def test_workers_have_what_requests_have_left(tmp_path: Path) -> None:
     """Hooks are called in each process; neither calls nor descriptors pile up."""
     hooks = ("--after-fork", "reforked:after_fork", "--before-refork", "reforked:before_refork")
-    with Application(tmp_path, mode, *hooks, "--refork-after", "10 10") as server:
+    with Application(tmp_path, "threading", *hooks, "--refork-after", "10 10") as server:
         pid, depth, _, events = server.ask_on(server.connect())
         files = len(opened(pid))
         assert events == [f"forked {pid}"]
@@ -188,60 +169,18 @@ def test_a_worker_with_a_thread_is_not_reforked(tmp_path: Path) -> None:
         assert server.begun() == []
 
 
-@pytest.mark.parametrize("mode", ONE)
-def test_threads_that_a_hook_ends(mode: str, tmp_path: Path) -> None:
-    hooks = ("--after-fork", "reforked:start_thread", "--before-refork", "reforked:before_refork")
-    with Application(tmp_path, mode, *hooks, "--refork-after", "5,5") as server:
-        server.ask_until("reforked 3 workers", 2)
-        assert "not reforked" not in server.log()
-
-
-@pytest.mark.parametrize(
-    ("hook", "why"),
-    [
-        ("after_fork", "because a thread does not survive that: the clock"),
-        ("refuse", "--before-refork: reforked:refuse has failed: RuntimeError: not this one"),
-    ],
-)
-def test_a_worker_that_has_finished_and_cannot_be_forked(
-    hook: str, why: str, tmp_path: Path
-) -> None:
+def test_a_worker_that_has_finished_and_cannot_be_forked(tmp_path: Path) -> None:
     """It is replaced by a worker that has loaded the application again."""
-    hooks = ("--after-fork", "reforked:start_thread", "--before-refork", f"reforked:{hook}")
+    why = "--before-refork: reforked:refuse has failed: RuntimeError: not this one"
+    hooks = ("--after-fork", "reforked:start_thread", "--before-refork", "reforked:refuse")
     with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
         before = server.wait_settled()
         server.ask_until("not reforked, because worker")
-        assert why in server.log()
+        server.wait_log(why)
         (ended,) = server.begun()
         wait_for(lambda: ended not in children(server.process.pid), "its end")
         wait_for(lambda: server.wait_settled() != before - {ended}, "its successor")
         assert len(server.wait_settled() & before) == 2
-
-
-def test_the_preloader_dies(tmp_path: Path) -> None:
-    """Workers that have not been replaced by then stay."""
-    with Application(
-        tmp_path, "threading", "--after-fork", "reforked:wait", "--refork-after", "5"
-    ) as server:
-        before = server.wait_settled()
-        server.ask_until(BEGUN)
-        (preloader,) = server.begun()
-        wait_for(lambda: set(children(server.process.pid)) - before, "its first fork")
-        os.kill(preloader, signal.SIGKILL)
-        server.wait_log("the process that has loaded the application was killed by SIGKILL")
-        server.gate.touch()
-        assert len(server.wait_settled() & before) == 2
-        server.ask()
-
-
-def test_a_fork_that_cannot_serve(tmp_path: Path) -> None:
-    """Workers come from a process that has only loaded the application, and the others stay."""
-    hooks = ("--after-fork", "reforked:fail_if_served")
-    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
-        before = server.wait_settled()
-        server.ask_until("not reforked, because worker")
-        assert "--after-fork: reforked:fail_if_served has failed: RuntimeError" in server.log()
-        wait_for(lambda: len(server.wait_settled() - before) == 1, "the worker that is missing")
 
 
 def test_a_stop_while_a_worker_finishes(tmp_path: Path) -> None:
@@ -271,39 +210,6 @@ def test_a_reload_while_a_worker_finishes(tmp_path: Path) -> None:
         assert [connection.response().status for connection in held] == [200] * len(held)
         assert not server.wait_settled() & before
         server.ask_until("reforked 3 workers")
-
-
-def test_an_upgrade_while_a_worker_finishes(tmp_path: Path) -> None:
-    pidfile = tmp_path / "pid"
-    options = ("--pidfile", str(pidfile), "--refork-after", "20")
-    with Application(tmp_path, "threading", *options) as server:
-        held = server.hold()
-        server.ask_until(BEGUN)
-        os.kill(server.process.pid, signal.SIGUSR2)
-        server.wait_log("has taken over")
-        server.gate.touch()
-        assert [connection.response().status for connection in held] == [200] * len(held)
-        wait_for_end(server.process.pid, server)
-        server.ask_until("reforked 3 workers")
-        end(server, int(pidfile.read_text()))
-
-
-@pytest.mark.parametrize("mode", ONE)
-def test_beside_max_requests(mode: str, versions: Versions) -> None:
-    options = ("--refork-after", "30,30", "--max-requests", "50", "--max-requests-jitter", "5")
-    with versions.serve(mode, *OPTIONS, "--workers", "3", *options) as server:
-        with Load(server.port) as load:
-            server.wait_log("it has begun max_requests requests", 3)
-            server.wait_log("reforked 3 workers")
-        load.check()
-
-
-def test_one_worker_is_not_reforked(tmp_path: Path) -> None:
-    """No other one could serve meanwhile, nor share its memory."""
-    with Application(tmp_path, "single", "--refork-after", "5", "--workers", "1") as server:
-        pids = {server.ask()[0] for _ in range(20)}
-        assert len(pids) == 1
-        assert server.begun() == []
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_version_that_cannot_be_loaded(preload: str, versions: Versions) -> No
                 server.process.send_signal(signal.SIGHUP)
                 refused = "not reloaded; the previous version keeps serving"
                 wait_for(lambda: refused in server.log(start), refused)  # noqa: B023
-                assert why in server.log(start)
+                wait_for(lambda: why in server.log(start), why)  # noqa: B023
             versions.set("3")
             reload(server)
             load.wait_version("3")
@@ -87,7 +87,7 @@ def test_a_configuration_that_is_wrong(versions: Versions, tmp_path: Path) -> No
                 file.write_text(mistake)
                 server.process.send_signal(signal.SIGHUP)
                 server.wait_log("not reloaded; the previous version keeps serving", number)
-                assert why in server.log()
+                server.wait_log(why)
             file.unlink()
             server.process.send_signal(signal.SIGHUP)
             server.wait_log("server.ini: cannot be read")
@@ -140,21 +140,6 @@ def ask(path: Path) -> str:
     return version
 
 
-def test_an_address_that_is_taken(tmp_path: Path, versions: Versions) -> None:
-    file = tmp_path / "server.ini"
-    file.write_text("[http]\nbind = 127.0.0.1:0\n")
-    with (
-        socket.create_server(("127.0.0.1", 0)) as theirs,
-        versions.serve("single", "-c", str(file), bind=()) as server,
-    ):
-        port = theirs.getsockname()[1]
-        file.write_text(f"[http]\nbind =\n 127.0.0.1:0\n 127.0.0.1:{port}\n")
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded; the previous version keeps serving")
-        assert f"cannot listen on 127.0.0.1:{port}" in server.log()
-        assert told(server)["version"] == "1"
-
-
 def test_a_reload_replaces_one_that_is_under_way(versions: Versions, tmp_path: Path) -> None:
     """A version that never gets ready does not stand in the way of the next."""
     with versions.serve("single") as server:
@@ -195,23 +180,6 @@ def test_the_program_that_uses_the_library(versions: Versions) -> None:
         wait_for(lambda: "reloaded" in program.log(), "the reload")
         assert not before & pids()
         program.terminate()
-
-
-def test_the_folder_of_a_reload_that_fails_is_left(tmp_path: Path, versions: Versions) -> None:
-    """Workers of the version that goes on find what they have always found."""
-    (tmp_path / "here").mkdir()
-    (tmp_path / "there").mkdir()
-    (tmp_path / "here" / "app.py").write_text(answering("b'here'"))
-    file = tmp_path / "server.ini"
-    text = f"[http]\ntarget = app.py\nbind = 127.0.0.1:0\nchdir = {tmp_path}/here\n"
-    file.write_text(text)
-    with Server("app.py", "single", "-c", str(file), bind=()) as server:
-        file.write_text(text.replace("/here", "/there"))
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded; the previous version keeps serving")
-        (worker,) = children(server.process.pid)
-        os.kill(worker, signal.SIGKILL)
-        assert server.get("/").body == b"here"
 
 
 def test_each_version_has_its_folder(tmp_path: Path) -> None:
@@ -260,5 +228,5 @@ def test_a_file_that_has_become_a_pipe(what: str, tmp_path: Path, versions: Vers
         os.mkfifo(changed)
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("not reloaded; the previous version keeps serving")
-        assert "it is not a regular file" in server.log()
+        server.wait_log("it is not a regular file")
         assert told(server)["version"] == "1"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.each_value import DIFFERENT, each_value
 from tests.support.forked_command import run_command
 from tests.testkit.client import Connection
 from tests.testkit.process import workers
@@ -55,9 +54,7 @@ def replace(package: Path) -> None:
         copy.write_text("raise RuntimeError('another version')\n")
 
 
-@pytest.mark.parametrize(
-    ("mode", "change"), each_value(DIFFERENT, [remove, replace]), indirect=["mode"]
-)
+@pytest.mark.parametrize(("mode", "change"), [("gevent", remove), ("threading", replace)])
 def test_the_server_goes_on_and_stops(
     mode: str, change: Callable[[Path], None], tmp_path: Path
 ) -> None:

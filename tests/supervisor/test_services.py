@@ -135,12 +135,3 @@ def test_one_that_cannot_start_stops_the_start(tmp_path: Path) -> None:
     assert done.returncode == 4
     assert "none" in done.stderr
     assert "listening" not in done.stderr
-
-
-def test_check_tells_of_each(tmp_path: Path) -> None:
-    file = tmp_path / "x.ini"
-    file.write_text(SERVICES)
-    done = run_command("check", "-c", str(file), env={"VERSION_FILE": str(file)})
-    assert done.returncode == 0, done.stderr
-    assert "tests.apps.versioned:application" in done.stdout
-    assert "apps/hello/app.py" in done.stdout

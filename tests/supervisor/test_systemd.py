@@ -8,24 +8,21 @@ import secrets
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from poorhttp.plugins.systemd.notifier import Notifier
-from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
 from tests.support.tls_client import told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import wait_for_end
-from tests.testkit.server import Server, command, environment, run, wait_for
+from tests.testkit.server import Server, command, run, wait_for
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
@@ -103,12 +100,13 @@ def test_one_of_those_that_were_passed(
         assert server.port == tcp.getsockname()[1]
 
 
-@pytest.mark.parametrize("address", ["https+fd:web", "https+fd:*"])
-def test_one_for_tls(address: str, tcp: socket.socket, folder: Path) -> None:
+def test_one_for_tls(tcp: socket.socket, folder: Path) -> None:
     fds = (tcp.fileno(),)
     start = activator(fds, "web")
     options = ("--tls-certificate", write(folder, "both.pem", certificate().issued))
-    with Server(SECURE, "single", *options, bind=(address,), inherit=fds, launcher=start) as server:
+    with Server(
+        SECURE, "single", *options, bind=("https+fd:web",), inherit=fds, launcher=start
+    ) as server:
         assert server.port == tcp.getsockname()[1]
         assert told(server)["scheme"] == "https"
     # It still listens: the filter that a server sets for its own sockets would drop this.
@@ -173,39 +171,6 @@ def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     assert "it passed none; is the socket unit started?" in done.stderr
 
 
-def test_activated_by_the_program_of_systemd(folder: Path) -> None:
-    """It listens, and starts the server when somebody comes."""
-    need("systemd-socket-activate")
-    variables = [f"--setenv={name}" for name in ("PYTHONPATH", "PATH")]
-    path = str(folder / "socket")
-    process = subprocess.Popen(
-        [
-            "systemd-socket-activate",
-            f"--listen={path}",
-            "--fdname=web",
-            *variables,
-            *command("serve", SURROUNDINGS, "--bind", "fd:web"),
-        ],
-        env=environment(),
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        found: dict[str, Any] = {}
-
-        def answers() -> bool:
-            # The file is there a moment before anybody listens.
-            with suppress(FileNotFoundError, ConnectionRefusedError):
-                found.update(ask(path))
-            return bool(found)
-
-        wait_for(answers, "an answer")
-        assert found["parent"] == process.pid
-        assert "LISTEN_FDS" not in found["environ"]
-    finally:
-        process.terminate()
-        process.wait(HANG)
-
-
 # Notifications
 
 
@@ -248,20 +213,6 @@ def test_messages_of_several_lines_and_the_end(
     notifier.close()
     notifier.watchdog()
     assert manager.nothing()
-
-
-@pytest.mark.parametrize("address", [None, "", "vsock:2:1234", "/no/such/socket", "@nobody there"])
-def test_nobody_who_listens(address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    if address is not None:
-        monkeypatch.setenv("NOTIFY_SOCKET", address)
-    monkeypatch.setenv("WATCHDOG_USEC", "20000000")
-    notifier = Notifier()
-    # Without an address that can be sent to nothing is sent, else nobody is there.
-    assert notifier.watchdog_seconds == (20.0 if address and address[0] in "/@" else 0.0)
-    notifier.ready("well")
-    notifier.watchdog()
-    notifier.close()
 
 
 def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ graphs.py             Graphs of what imports what: circles, what can be reached,
 h11_agreement.py      Comparison of our request parser with `h11`
 hangs.py              Pytest plugin that reports and ends tests which exceed the timeout
 health_probe.py       A health check like a load balancer's
+http2_client.py       A client of HTTP/2 on `h2`: streams of one connection, what came on each
 http2_agreement.py    Comparison of our HPACK and HTTP/2 with `hpack` and `h2`
 installed.py          The entry points of setup.cfg, as an installation declares them; their guide
 library_program.py    A Python program under test that serves by `poorhttp.serve`

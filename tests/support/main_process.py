@@ -2,9 +2,8 @@
 
 Run as a program (`python -m tests.support.main_process MODE OPTION=VALUE ...`) it takes lines from
 its standard input: `start` forks a worker, `say PID BYTES` says something to it, `leave PID` closes
-the channel to it, `kill PID NUMBER` sends it a signal, `count PID` asks for the number of
-connections that it tells its siblings. It prints `URL listens`, and then what happens:
-`PID started`, `PID said OCTETS`, `PID counts NUMBER`, `PID ended CODE`.
+the channel to it, `kill PID NUMBER` sends it a signal. It prints `URL listens`, and then what
+happens: `PID started`, `PID said OCTETS`, `PID ended CODE`.
 """
 
 from __future__ import annotations
@@ -158,12 +157,6 @@ def main(mode_name: str, *options: str) -> None:
                         channels.pop(int(pid)).close()
                     case ["kill", pid, number]:
                         os.kill(int(pid), int(number))
-                    case ["count", pid]:
-                        place = places[int(pid)]
-                        told = -1
-                        if (known := scoreboard.status(place)) is not None and known.accepts:
-                            told = known.counts()[2]
-                        print(pid, "counts", told, flush=True)
 
 
 class MainProcess:
@@ -287,11 +280,6 @@ class MainProcess:
         other = self.start()
         self.retire(pid)
         return other
-
-    def count(self, pid: int) -> int:
-        """How many connections a worker tells its siblings that it has."""
-        self.tell("count", pid)
-        return int(self.expect(f"{pid} counts").split()[-1])
 
     def has_ended(self, pid: int) -> bool:
         """Whether a worker has ended."""

@@ -99,6 +99,7 @@ def request(line: str, number: int = 4711, seconds: float = 1.25) -> InFlight:
         "thread": 10_000 + number,
         "id": f"{number:016x}",
         "upgraded": False,
+        "streaming": False,
     }
 
 

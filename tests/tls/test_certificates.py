@@ -102,7 +102,8 @@ def test_the_name_of_a_cipher_is_that_of_openssl(server: Server) -> None:
             assert sock.selected_alpn_protocol() is None
 
 
-def test_the_protocol_is_http_1(server: Server) -> None:
+def test_the_protocol_is_http_1(serve: Serve, tls: tuple[str, str]) -> None:
+    server = serve(APP, *tls, "--http2=off", bind=BIND)
     made = context()
     made.set_alpn_protocols(["h2", "http/1.1"])
     with connected(server, made=made) as sock:

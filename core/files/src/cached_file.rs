@@ -1,4 +1,4 @@
-//! An open file, or one loaded into memory: its representations, ready to be sent.
+//! An open file, or one loaded into memory: makes its representations, with media type, date and `ETag`.
 
 use std::ffi::CString;
 use std::hash::{DefaultHasher, Hasher};

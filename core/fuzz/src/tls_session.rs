@@ -51,6 +51,7 @@ static PARTIES: LazyLock<Parties> = LazyLock::new(|| {
             min_version,
             session_timeout: 300,
             kernel: true,
+            http2: false,
         };
         TlsConfig::new(&settings).expect("the settings are good")
     };

@@ -79,6 +79,16 @@ pub(crate) fn push_data(out: &mut Vec<u8>, stream: u32, content: &[u8], ends: bo
     push(out, DATA, if ends { END_STREAM } else { 0 }, stream, content);
 }
 
+/// Has a DATA frame of this stream end it. `false`: it is of another, or something follows it.
+pub(crate) fn end_with(frame: &mut [u8], stream: u32) -> bool {
+    let is_last = FrameHeader::parse(frame)
+        .is_some_and(|header| header.stream == stream && header.length + HEADER == frame.len());
+    if is_last {
+        frame[4] |= END_STREAM;
+    }
+    is_last
+}
+
 /// Puts frame headers around the header block that begins at `start` of the output, behind room for one header. `most` is the
 /// largest payload that the client takes.
 pub(crate) fn wrap_block(out: &mut Vec<u8>, start: usize, stream: u32, ends: bool, most: usize) {

@@ -115,3 +115,35 @@ fn parts_that_have_come() {
     connection.reset(1, ErrorCode::Cancel);
     assert!(connection.is_idle());
 }
+
+/// The end of a response is a flag of its last DATA frame, unless that is sent or belongs to another stream.
+#[test]
+fn an_end_that_is_told_behind_the_last_content() {
+    for (sent, between, expected) in [
+        (false, false, 1),
+        // The frame is gone.
+        (true, false, 2),
+        // Another one follows it.
+        (false, true, 3),
+    ] {
+        let mut connection = begun(Options::default());
+        for stream in [1, 3] {
+            feed(&mut connection, &client(&format!("HEADERS {stream} end -- get")));
+            connection.send_head(stream, 200, [], false).unwrap();
+        }
+        let mut output = connection.take_output();
+        assert_eq!(connection.send_data(1, b"a", false), Ok(1));
+        if sent {
+            output = connection.take_output();
+        }
+        if between {
+            assert_eq!(connection.send_data(3, b"b", false), Ok(1));
+        }
+        assert_eq!(connection.send_data(1, b"", true), Ok(0));
+        let before = if sent { output } else { Vec::new() };
+        let got = [frames(&before), frames(&connection.take_output())].concat();
+        assert_eq!(got.len(), expected, "{got:?}");
+        let last = got.last().unwrap();
+        assert_eq!((last.kind, last.stream, last.flags), (session::DATA, 1, 1), "{got:?}");
+    }
+}

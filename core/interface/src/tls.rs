@@ -61,6 +61,9 @@ pub trait Session: Send {
     /// Whether nothing more can be received or sent but an alert.
     fn has_failed(&self) -> bool;
 
+    /// Whether the peer has agreed to HTTP/2 (ALPN); after the handshake.
+    fn has_streams(&self) -> bool;
+
     /// Whether records of the session itself are to be sent.
     fn has_control(&self) -> bool;
 
@@ -112,6 +115,8 @@ pub mod flags {
     pub const FAILED: u32 = 8;
     /// Records of the session itself are to be sent.
     pub const CONTROL: u32 = 16;
+    /// The peer has agreed to HTTP/2.
+    pub const STREAMS: u32 = 32;
 
     /// Those of a session.
     #[inline]
@@ -122,11 +127,12 @@ pub mod flags {
             | bit(session.is_closed(), CLOSED)
             | bit(session.has_failed(), FAILED)
             | bit(session.has_control(), CONTROL)
+            | bit(session.has_streams(), STREAMS)
     }
 }
 
 /// Name of the capsule that holds [`SharedCertificates`].
-pub const CERTIFICATES: &std::ffi::CStr = c"poorhttp.tls.1";
+pub const CERTIFICATES: &std::ffi::CStr = c"poorhttp.tls.2";
 
 /// Certificates for another extension module: a share of them, and the functions for it.
 #[repr(C)]

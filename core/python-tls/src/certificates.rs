@@ -26,7 +26,7 @@ pub(crate) struct TlsSettings {
 impl TlsSettings {
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (certificates, keys, ocsp = Vec::new(), client_ca = None, *, opener, client_auth_required = false, only_tls13 = false, session_timeout = 0, kernel = false))]
+    #[pyo3(signature = (certificates, keys, ocsp = Vec::new(), client_ca = None, *, opener, client_auth_required = false, only_tls13 = false, session_timeout = 0, kernel = false, http2 = false))]
     fn new(
         certificates: Vec<PathBuf>,
         keys: Vec<PathBuf>,
@@ -37,6 +37,7 @@ impl TlsSettings {
         only_tls13: bool,
         session_timeout: u32,
         kernel: bool,
+        http2: bool,
     ) -> PyResult<Self> {
         let pem = |path: &PathBuf, most| {
             PyResult::Ok(Pem { name: path.to_string_lossy().into_owned(), bytes: read(path, most, &opener)? })
@@ -53,6 +54,7 @@ impl TlsSettings {
             min_version: if only_tls13 { Version::Tls13 } else { Version::Tls12 },
             session_timeout,
             kernel,
+            http2,
         };
         Ok(TlsSettings { inner })
     }

@@ -1,4 +1,4 @@
-//! TLS sessions as C functions for the reactor, which is in another extension module.
+//! The other side of `core/python/src/ffi.rs`: TLS sessions as C functions, which the reactor calls from another extension module.
 //!
 //! Also takes a descriptor of Python. The only file of this module with `unsafe`.
 //!

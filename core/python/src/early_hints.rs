@@ -1,10 +1,12 @@
-//! `wsgi.early_hints`: the function with which an application sends a 103 response (RFC 8297), in modes with threads.
+//! Functions of the environ about the request that a thread runs, in modes with threads: `wsgi.early_hints`, which sends a 103
+//! response (RFC 8297), and `poorhttp.client_disconnected`.
 //!
-//! One function serves all requests, and finds the request that its thread runs: a key of the environ that is set for each
+//! One function of each serves all requests, and finds the request that its thread runs: a key of the environ that is set for each
 //! request would cost 3 % of a small one.
 
 use std::cell::Cell;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -42,6 +44,17 @@ fn current(py: Python<'_>) -> Option<Py<Request>> {
 #[pyfunction]
 pub(crate) fn current_request(py: Python<'_>) -> Option<RequestName> {
     current(py)?.get().try_name().filter(|name| !name.0.id.is_empty())
+}
+
+/// Whether the client of the request that this thread runs has left. RuntimeError: it runs none.
+#[pyfunction]
+pub(crate) fn client_disconnected(py: Python<'_>) -> PyResult<bool> {
+    match current(py) {
+        Some(request) => Ok(request.get().client_disconnected(py)),
+        None => Err(PyRuntimeError::new_err(
+            "poorhttp.client_disconnected was called in a thread that runs no request: only the thread of a request can ask",
+        )),
+    }
 }
 
 /// Sends a response 103 with these header fields, if this thread runs a request.

@@ -1,4 +1,4 @@
-//! All `unsafe` code of the extension: system calls and memory that no crate offers safely.
+//! All `unsafe` code of the extension: system calls and memory that no crate offers safely; calls of TLS and codings in other modules.
 //!
 //! A file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large `bytes`, text to and from
 //! `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the arguments of this process, the
@@ -735,6 +735,10 @@ impl Session for ForeignSession {
 
     fn has_control(&self) -> bool {
         self.has(flags::CONTROL)
+    }
+
+    fn has_streams(&self) -> bool {
+        self.has(flags::STREAMS)
     }
 
     fn take_control(&mut self) -> Vec<u8> {

@@ -156,6 +156,19 @@ impl GilQueue {
         }
     }
 
+    /// The same for another thread, which ends with its request.
+    pub(crate) fn note_replaced(&self) {
+        let mut state = lock(&self.state);
+        state.running = state.running.saturating_sub(1);
+    }
+
+    /// This thread was replaced, and ends.
+    pub(crate) fn end_replaced(&self) {
+        RUNS.set(false);
+        BEGUN.set(None);
+        DELAYED.set(None);
+    }
+
     /// Adds the request of a thread that does not have the interpreter, and waits until that thread may run one. Returns
     /// the request if no other thread runs one.
     pub(crate) fn add(&self, reactor: &Reactor, exchange: Exchange) -> Option<Exchange> {

@@ -14,6 +14,7 @@ mod ffi;
 mod forks;
 mod form;
 mod gil_queue;
+mod http2;
 mod inotify;
 mod interrupter;
 mod logged_variables;
@@ -26,6 +27,7 @@ mod response_values;
 mod sink;
 mod static_files;
 mod streamed_body;
+mod thread_pool;
 mod title;
 mod tls;
 mod upgrade;
@@ -51,7 +53,7 @@ mod _core {
     #[pymodule_export]
     use super::connection::Connection;
     #[pymodule_export]
-    use super::early_hints::{current_request, early_hints};
+    use super::early_hints::{client_disconnected, current_request, early_hints};
     #[pymodule_export]
     use super::error_log::{LogWriter, note_unfinished_line, set_shared_level, share_log_level};
     #[pymodule_export]

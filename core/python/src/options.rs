@@ -1,4 +1,4 @@
-//! The options of a reactor as Python gives them, one object `WorkerOptions`: its fields, and their types.
+//! Reads the object `WorkerOptions` of Python; options of the configuration are declared in `core/reactor` and `core/files`.
 //!
 //! `poorhttp/worker/options.py` declares the same fields for Python. A field that one side does not have, or that has another
 //! type, is a TypeError that names it.
@@ -131,6 +131,7 @@ declare! {
         interrupter: Option<Object>,
         refork: Option<(u64, Callable)>,
         offer_upgrade: Option<Callable>,
+        replace_thread: Option<Callable>,
         reopen_logs: Option<Callable>,
         note_stop: Option<Callable>,
         end_line: Option<Callable>,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, Channel, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options, RequestId,
-    RequestName, Routes, Selection, SendError, Spool, TempDir, TimeoutHandler,
+    AcceptBalance, AccessLog, Channel, Counters, Exchange, FdHandoff, Level, Listener, Negotiation, Next, Notice,
+    Offer, Options, RequestId, RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool, TimeoutHandler,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
@@ -23,11 +23,13 @@ use crate::error_log::has_unfinished_line;
 use crate::errors::{os_error, value_error};
 use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
 use crate::gil_queue::GilQueue;
+use crate::http2::{self, Http2};
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::options::{Callable, WorkerOptions};
 use crate::request::{Request, Waits};
 use crate::sink::Sink;
 use crate::static_files::{open_routes, open_sendfile_roots};
+use crate::thread_pool::PythonThreads;
 use crate::tls::certificates;
 use crate::worker_status::WorkerStatus;
 
@@ -51,7 +53,7 @@ pub(crate) struct Reactor {
     /// Called when a thread has run a request and left a line without its end in `wsgi.errors`.
     end_line: Option<Py<PyAny>>,
     /// Requests that wait for the interpreter, if several threads share it.
-    queue: Option<GilQueue>,
+    queue: Option<Arc<GilQueue>>,
 }
 
 impl Reactor {
@@ -228,6 +230,9 @@ impl Reactor {
         let WorkerOptions { settings, given } = WorkerOptions::of(options)?;
         let base_options = settings.options();
         let request_ids = base_options.request_ids;
+        let http2 = Http2::named(&settings.http2)
+            .ok_or_else(|| value_error(format_args!("http2: {:?} is not off, tls, trusted or on", settings.http2)))?;
+        let multiplexing = (http2 != Http2::Off).then(|| http2::multiplexing(&settings, &base_options.limits));
         let error_log = Arc::clone(&given.error_log.get().inner);
         let access_log = match given.access_log {
             Some((sink, format)) => {
@@ -255,6 +260,14 @@ impl Reactor {
         let temp_dir = TempDir(given.temp_dir);
         let live_reload = given.live_reload.map(|(before, behind)| LiveReload { before, behind });
         let (multithread, external_loop) = (given.multithread, given.external_loop);
+        // A few bytes leaked for each reactor without a supervisor, of which a process has few.
+        let counters: &'static Counters = status.map_or_else(|| &*Box::leak(Box::default()), |status| &status.counters);
+        let queue = multithread.then(|| Arc::new(GilQueue::new(&counters.metrics)));
+        let thread_pool = given.replace_thread.zip(queue.as_ref()).map(|(replace, queue)| {
+            let (queue, error_log) = (Arc::clone(queue), Arc::clone(&error_log));
+            let worker_status = worker_status.as_ref().map(|status| status.clone_ref(py));
+            Arc::new(PythonThreads { replace: replace.0, queue, worker_status, error_log }) as Arc<dyn ThreadPool>
+        });
         let options = Options {
             accept_balance: given
                 .accept_balance
@@ -265,7 +278,7 @@ impl Reactor {
                 .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(duplicate(give)?, duplicate(take)?, version)))
                 .transpose()?,
             recycle_after: given.recycle_after,
-            counters: status.map(|status| &status.counters),
+            counters: Some(counters),
             records: status.filter(|_| given.takes_times),
             https_redirect: given.https_redirect.filter(|&port| port > 0),
             hsts: given.hsts.unwrap_or_default(),
@@ -292,7 +305,9 @@ impl Reactor {
                 1.. if !multithread => usize::MAX,
                 most => most,
             },
+            thread_pool,
             has_one_thread: !multithread && !external_loop,
+            multiplexing,
             raw_tcp: given.raw_tcp,
             external_loop,
             reopen_logs: given.reopen_logs.map(notice),
@@ -313,7 +328,11 @@ impl Reactor {
                 (None, Some(config)) => (Protocol::Http, Some(Arc::clone(config))),
                 (None, None) => return Err(value_error(format_args!("an unknown protocol, {protocol:?}"))),
             };
-            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls, streams: None });
+            let streams = match protocol {
+                Protocol::Http => http2.negotiation(tls.is_some()),
+                Protocol::Uwsgi | Protocol::Scgi | Protocol::Fastcgi => Negotiation::Never,
+            };
+            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls, streams });
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;
@@ -321,7 +340,7 @@ impl Reactor {
         let context = given.request_context.map(|context| context.0);
         Ok(Reactor {
             notes_hand_out: inner.takes_times() && interrupter.is_none() && new_event.is_none(),
-            queue: multithread.then(|| GilQueue::new(&inner.counters().metrics)),
+            queue,
             inner,
             environs: Environs::new(py, bases, request_ids.is_some())?,
             waits: new_event.map(|new_event| Arc::new(Waits::new(new_event, context))),
@@ -343,6 +362,11 @@ impl Reactor {
         if has_unfinished_line() {
             self.end_line(py);
         }
+        if poorhttp_reactor::has_left(|wait| py.detach(wait)) {
+            self.queue.iter().for_each(|queue| queue.end_replaced());
+            early_hints::leave();
+            return None;
+        }
         let mut next = self.queue.as_ref().and_then(|queue| queue.next(py, &self.inner));
         loop {
             let exchange = match next.take().or_else(|| self.inner.try_next(false)) {
@@ -358,7 +382,7 @@ impl Reactor {
                         return None;
                     }
                     None => {
-                        next = self.queue.as_ref().and_then(GilQueue::first);
+                        next = self.queue.as_ref().and_then(|queue| queue.first());
                         continue;
                     }
                 },

@@ -414,6 +414,11 @@ impl Request {
         self.dispatched.exchange(py).is_lost()
     }
 
+    /// Whether the client has left: asks the kernel, unless that is known.
+    pub(crate) fn client_disconnected(&self, py: Python<'_>) -> bool {
+        self.dispatched.exchange(py).has_client_left()
+    }
+
     /// Whether the server has closed the connection before the response was complete, and logged why.
     #[getter]
     fn cut(&self, py: Python<'_>) -> bool {

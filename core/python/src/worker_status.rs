@@ -242,8 +242,10 @@ pub(crate) fn worker_metrics()
 /// Seconds since the oldest request in flight began.
 fn oldest(status: &poorhttp_reactor::WorkerStatus, now: u64) -> u64 {
     let requests = status.in_flight();
-    let begun =
-        requests.iter().filter(|request| request.begun != 0 && !request.is_upgraded).map(|request| request.begun);
+    let begun = requests
+        .iter()
+        .filter(|request| request.begun != 0 && !request.is_upgraded && !request.is_streaming)
+        .map(|request| request.begun);
     begun.min().map_or(0, |begun| now.saturating_sub(begun))
 }
 
@@ -334,9 +336,12 @@ impl WorkerStatus {
         Ok(WorkerStatus { memory, place, free: AtomicU64::new(u64::MAX) })
     }
 
-    /// Number and line of each request in flight, the newest first. The lines are escaped, for logs.
-    fn in_flight(&self) -> Vec<(u64, String)> {
-        let requests = self.inner().in_flight().into_iter().filter(|request| !request.has_left);
+    /// Number and line of each request in flight, the newest first. The lines are escaped, for logs. `in_pool`: without those
+    /// whose threads have left the count of `threads`.
+    #[pyo3(signature = (in_pool = false))]
+    fn in_flight(&self, in_pool: bool) -> Vec<(u64, String)> {
+        let requests = self.inner().in_flight().into_iter();
+        let requests = requests.filter(|request| !(request.has_left || (in_pool && request.is_streaming)));
         requests.map(|request| (request.number, text(&request.line))).collect()
     }
 
@@ -344,7 +349,7 @@ impl WorkerStatus {
     fn requests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let now = now();
         let list = PyList::empty(py);
-        for InFlightRequest { number, line, begun, thread, id, is_upgraded, .. } in
+        for InFlightRequest { number, line, begun, thread, id, is_upgraded, is_streaming, .. } in
             self.inner().in_flight().iter().rev()
         {
             let dict = PyDict::new(py);
@@ -354,6 +359,7 @@ impl WorkerStatus {
             dict.set_item("thread", thread)?;
             dict.set_item("id", text(id))?;
             dict.set_item("upgraded", is_upgraded)?;
+            dict.set_item("streaming", is_streaming)?;
             list.append(dict)?;
         }
         Ok(list)
@@ -443,7 +449,8 @@ impl WorkerStatus {
     /// Requests begun; requests in flight in the application; open connections; responses by the first digit of their status;
     /// connections with a protocol upgrade now; protocol upgrades so far.
     fn counts(&self) -> (u64, u64, u64, [u64; 5], u64, u64) {
-        let Counts { requests, in_flight, connections, answers, upgraded, upgrades } = self.inner().counters.counts();
+        let Counts { requests, in_flight, connections, answers, upgraded, upgrades, .. } =
+            self.inner().counters.counts();
         (requests, in_flight, connections, answers, upgraded, upgrades)
     }
 }

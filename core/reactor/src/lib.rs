@@ -53,7 +53,9 @@ pub use connection::body::temp_file::{Spool, TempDir};
 pub use connection::listener::Listener;
 pub use connection::notice::Interest;
 pub use connection::request::Request;
-pub use connection::stream_protocol::{MakeStreamProtocol, StreamEvent, StreamProtocol, StreamRequest};
+pub use connection::stream_protocol::{
+    MakeStreamProtocol, Multiplexing, Negotiation, StreamEvent, StreamProtocol, StreamRequest,
+};
 pub use event_loop::r#loop::Next;
 pub use exchange::Exchange;
 pub use exchange::backpressure::Waiter;
@@ -70,6 +72,7 @@ pub use options::{Notice, Options, Settings, Timeouts};
 pub use overload::accept_balance::AcceptBalance;
 pub use overload::concurrency::{Concurrency, STEP};
 pub use overload::queue_timeout::QueueLimit;
+pub use overload::streaming::{ThreadPool, has_left};
 pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};
 pub use reactor::Reactor;
 pub use request_timeout::{InFlight, TimedRequest, TimeoutHandler};

@@ -10,11 +10,13 @@ use crate::channel::Channel;
 use crate::connection::body::spool::BodyMemory;
 use crate::connection::body::temp_file::{Spool, TempDir};
 use crate::connection::body::throughput::MinimumRate;
+use crate::connection::stream_protocol::Multiplexing;
 use crate::log::access::AccessLog;
 use crate::log::error::ErrorLog;
 use crate::log::request_id::RequestIds;
 use crate::overload::accept_balance::AcceptBalance;
 use crate::overload::queue_timeout::QueueLimit;
+use crate::overload::streaming::ThreadPool;
 use crate::request_timeout::TimeoutHandler;
 use crate::status::WorkerStatus;
 use crate::status::counters::Counters;
@@ -51,6 +53,14 @@ macro_rules! with_settings {
             header_timeout: f64,
             /// Path below which health checks are answered.
             health: Option<String>,
+            /// How clients come to HTTP/2: `off`, `tls`, `trusted` or `on`.
+            http2: String,
+            /// Bytes of content on a connection of HTTP/2 that are not consumed.
+            http2_connection_window: u32,
+            /// Streams of a connection of HTTP/2 at the same time.
+            http2_max_streams: u32,
+            /// Bytes of content on a stream of HTTP/2 that are not consumed.
+            http2_stream_window: u32,
             /// Seconds between two requests.
             keepalive_timeout: f64,
             /// Bytes of a body.
@@ -85,6 +95,8 @@ macro_rules! with_settings {
             static_cache: u64,
             /// Networks of proxies that may name the client.
             trusted_proxies: Vec<String>,
+            /// Threads of responses that stream, beside the pool.
+            streaming_threads: usize,
             /// Threads of applications that have got a connection.
             upgraded_threads: usize,
             /// Seconds between two pieces of a response that the client takes.
@@ -145,6 +157,7 @@ impl Settings {
                 Some(seconds) if seconds > 0.0 => QueueLimit::Fixed(milliseconds(seconds)),
                 Some(_) => QueueLimit::None,
             },
+            max_streaming: self.streaming_threads,
             slow_request: (self.slow_request.max(0.0) * 1_000_000.0).ceil() as u64,
             request_ids: self.request_id.then(RequestIds::default),
             ..Options::default()
@@ -233,6 +246,7 @@ pub(crate) struct Receiving {
     pub(crate) limits: Limits,
     pub(crate) trust: Option<TrustedProxies>,
     pub(crate) raw_tcp: bool,
+    pub(crate) multiplexing: Option<Multiplexing>,
 }
 
 /// What responses depend on.
@@ -325,6 +339,8 @@ pub struct Options {
     pub compression: Option<Arc<Compression>>,
     /// Trusted proxies, if there are any.
     pub trust: Option<TrustedProxies>,
+    /// The protocol of connections with many streams, if there are any ([`crate::Listener::streams`]).
+    pub multiplexing: Option<Multiplexing>,
     /// A request is not run if its client closes its sending half while the request waits for others.
     pub abort_on_close: bool,
     /// How long a request may wait for a thread.
@@ -335,6 +351,10 @@ pub struct Options {
     pub unacknowledged: Option<fn(BorrowedFd<'_>) -> Option<u64>>,
     /// Connections that applications may have got at the same time; 0: they get none.
     pub max_upgraded: usize,
+    /// Threads of responses that stream which may leave the pool.
+    pub max_streaming: usize,
+    /// Starts threads in the place of those; none: there is no pool of threads.
+    pub thread_pool: Option<Arc<dyn ThreadPool>>,
     /// One thread runs requests and receives the commands of the main process.
     pub has_one_thread: bool,
     /// Connections are not read, but handed out as they are.

@@ -17,14 +17,14 @@ use std::time::Instant;
 use frames::{Client, WINDOW};
 use poorhttp_http::Protocol;
 use poorhttp_reactor::{
-    AccessLog, BodyPart, Counters, Exchange, Interest, Listener, Options, Reactor, Routes, SendError, Sink,
-    TimedRequest, TimeoutHandler, Timeouts,
+    AccessLog, BodyPart, Counters, Exchange, Interest, Listener, Negotiation, Options, Reactor, Routes, SendError,
+    Sink, TimedRequest, TimeoutHandler, Timeouts,
 };
 use timeouts::{HANG, SOON, patient};
 
 fn listener(streams: bool) -> (Listener, SocketAddr) {
     let (socket, address) = starting::listener();
-    let streams = streams.then_some(frames::make as poorhttp_reactor::MakeStreamProtocol);
+    let streams = if streams { Negotiation::Always } else { Negotiation::Never };
     (Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls: None, streams }, address)
 }
 
@@ -38,6 +38,7 @@ struct Server {
 impl Server {
     fn new(threads: usize, options: Options, handler: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         let (listener, address) = listener(true);
+        let options = Options { multiplexing: Some(frames::multiplexing()), ..options };
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let threads = starting::threads(&reactor, threads, handler);
         Server { reactor, address, threads }
@@ -429,8 +430,13 @@ fn an_unknown_frame_ends_the_connection_and_its_streams() {
 fn notices_of_data_room_and_the_end_of_a_client() {
     let (plain, plain_address) = listener(false);
     let (shared, shared_address) = listener(true);
-    let options =
-        Options { streamed_bodies: streamed_uploads(), external_loop: true, timeouts: patient(), ..Options::default() };
+    let options = Options {
+        streamed_bodies: streamed_uploads(),
+        external_loop: true,
+        timeouts: patient(),
+        multiplexing: Some(frames::multiplexing()),
+        ..Options::default()
+    };
     let reactor = Reactor::new(vec![plain, shared], options).unwrap();
     let next = || {
         let begun = Instant::now();

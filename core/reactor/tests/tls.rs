@@ -53,11 +53,13 @@ impl Server {
             min_version: Version::Tls12,
             session_timeout: 300,
             kernel: true,
+            http2: false,
         };
         let config: Arc<dyn Certificates> = Arc::new(TlsConfig::new(&settings).unwrap());
         let tls = Some(config);
         let (socket, address) = starting::listener();
-        let listener = Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls, streams: None };
+        let streams = poorhttp_reactor::Negotiation::Never;
+        let listener = Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls, streams };
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let threads = starting::threads(&reactor, 2, handler);
         Server { threads, reactor, address, roots: Arc::new(roots) }

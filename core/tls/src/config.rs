@@ -11,7 +11,7 @@ use crate::client_verifier::ClientVerifier;
 use crate::clock::now;
 use crate::provider::{digest, provider};
 use crate::resolver::Resolver;
-use crate::session::Session;
+use crate::session::{HTTP2, Session};
 use crate::settings::{Settings, Version};
 use crate::tickets::Tickets;
 
@@ -105,7 +105,9 @@ impl Present {
         };
         let mut config = builder.with_cert_resolver(Arc::new(resolver));
         // A client that names others alone gets the alert for it (RFC 7301).
-        config.alpn_protocols = vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()];
+        let http2 = if settings.http2 { HTTP2 } else { b"" };
+        let offered = [http2, b"http/1.1", b"http/1.0"].into_iter().filter(|name| !name.is_empty());
+        config.alpn_protocols = offered.map(<[u8]>::to_vec).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.enable_secret_extraction = settings.kernel;
         // Two tickets: a browser opens several connections at once.

@@ -220,6 +220,7 @@ mod tests {
             min_version: Version::Tls12,
             session_timeout: 300,
             kernel: true,
+            http2: false,
         };
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap()).unwrap();

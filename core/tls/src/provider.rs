@@ -36,6 +36,7 @@ mod tests {
             min_version: Version::Tls13,
             session_timeout: 0,
             kernel: false,
+            http2: false,
         };
         let mut server = Session::new(TlsConfig::new(&settings).unwrap().current()).unwrap();
         let mut roots = RootCertStore::empty();

@@ -19,6 +19,9 @@ use crate::offload::{self, Receiver, records_of};
 use crate::tickets::{self, Origin};
 use crate::variables::{SessionInfo, variables};
 
+/// HTTP/2 in ALPN (RFC 9113 section 3.1).
+pub(crate) const HTTP2: &[u8] = b"h2";
+
 thread_local! {
     /// The name of the ClientHello that this thread has just processed.
     static SERVER_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
@@ -105,6 +108,11 @@ impl Session {
     /// Whether nothing more can be received or sent but an alert.
     pub fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Whether the peer has agreed to HTTP/2 (ALPN); after the handshake, and before [`Session::offload`].
+    pub fn has_streams(&self) -> bool {
+        matches!(&self.connection, Connection::Both(connection) if connection.alpn_protocol() == Some(HTTP2))
     }
 
     /// What is known of the peer; after the handshake, and before [`Session::offload`].
@@ -371,6 +379,10 @@ impl tls::Session for Session {
 
     fn has_control(&self) -> bool {
         self.has_control()
+    }
+
+    fn has_streams(&self) -> bool {
+        self.has_streams()
     }
 
     fn take_control(&mut self) -> Vec<u8> {

@@ -46,6 +46,8 @@ pub struct Settings {
     pub session_timeout: u32,
     /// Whether keys may be given to the kernel.
     pub kernel: bool,
+    /// Whether HTTP/2 is offered (ALPN), before HTTP/1.1.
+    pub http2: bool,
 }
 
 impl std::fmt::Debug for Pem {
@@ -65,6 +67,7 @@ impl Settings {
         out.push(u8::from(self.min_version == Version::Tls13));
         out.extend(self.session_timeout.to_ne_bytes());
         out.push(u8::from(self.kernel));
+        out.push(u8::from(self.http2));
         for piece in self.pieces() {
             out.extend(u32::try_from(piece.len()).unwrap_or(u32::MAX).to_ne_bytes());
             out.extend(piece);
@@ -117,12 +120,13 @@ impl Settings {
             min_version: if header[2] == 1 { Version::Tls13 } else { Version::Tls12 },
             session_timeout: u32::from_ne_bytes([header[3], header[4], header[5], header[6]]),
             kernel: header[7] == 1,
+            http2: header[8] == 1,
         })
     }
 }
 
 /// Bytes before the first piece.
-const HEADER: usize = 8;
+const HEADER: usize = 9;
 
 #[cfg(test)]
 mod tests {
@@ -140,6 +144,7 @@ mod tests {
                 min_version: Version::Tls13,
                 session_timeout: 77,
                 kernel: true,
+                http2: true,
             };
             let bytes = settings.encode();
             let read = Settings::decode(&bytes).unwrap();

@@ -1,4 +1,4 @@
-"""The options that limit time and size, with the flags of other servers; folder of large bodies."""
+"""The options that limit time and size, with other servers' flags; temporary files (`temp_dir`)."""
 
 from __future__ import annotations
 

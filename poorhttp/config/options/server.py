@@ -217,6 +217,20 @@ class Workers:
         "In `gevent` only `max_connections` limits them; in `single` and `forking` such a "
         "connection keeps the whole worker busy. See docs/guides/websockets.md.",
     )
+    streaming_threads = Option(
+        integer(0, 100_000),
+        "1000",
+        "In mode `threading`: how many responses that are sent in pieces may keep a thread that "
+        "does not count among `threads` (server-sent events). 0 means none.",
+        reason="A response streams when its first piece was sent more than a second ago and its "
+        "thread has waited since: for an event of the application, or for its client. Then another "
+        "thread serves in its place, and the thread ends with the response. When so many stream, a "
+        "further one keeps a thread of the pool, and the error log says so. A request that waits "
+        "before its first piece, and one that computes, count among `threads`. A waiting thread "
+        "takes about 40 KiB. In `gevent` only `max_connections` limits them; in `single` and "
+        "`forking` such a response keeps the whole worker busy. gunicorn, waitress and uWSGI count "
+        "them as any other request. See docs/guides/event-streams.md.",
+    )
     after_fork = Repeatable(
         line,
         (),

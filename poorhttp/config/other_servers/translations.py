@@ -97,7 +97,7 @@ def http(text: str) -> str:
     if ":" not in text and "/" not in text:
         raise ValueError(
             f'"{text}" is not an address; a version or a parser of HTTP is not chosen here: leave '
-            "it out. HTTP/1.1 is spoken, HTTP/2 by the proxy in front (docs/guides/proxies.md)"
+            "it out. HTTP/1.1 is spoken, and HTTP/2 by the clients that --http2 names"
         )
     return socket_address(text)
 

@@ -1,4 +1,4 @@
-"""Applications made of files: dispatch tables, template pages, CGI programs.
+"""Applications made of files: dispatch tables, template pages, CGI programs; the list of the files.
 
 dispatch/   dispatch tables, the API of old applications
 pages/      template pages

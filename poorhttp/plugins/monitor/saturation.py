@@ -80,7 +80,7 @@ class Saturation(Component):
             if worker.full:
                 worker.full = False
                 check = self._checks.setdefault(worker, Check())
-                check.since, check.seen = now, dict.fromkeys(dict(status.in_flight()), now)
+                check.since, check.seen = now, dict.fromkeys(dict(status.in_flight(True)), now)
                 check.next, check.pause = now + SHORTEST, SHORTEST
                 check.requests = status.counts()[0]
             elif (known := self._checks.get(worker)) is not None and known.is_due(worker, now):
@@ -93,7 +93,7 @@ class Saturation(Component):
         requests = status.counts()[0]
         idle = requests == check.requests
         check.requests = requests
-        check.seen = {number: check.seen.get(number, now) for number, _ in status.in_flight()}
+        check.seen = {number: check.seen.get(number, now) for number, _ in status.in_flight(True)}
         check.since = max(check.since, worker.last_answer)
         full = status.is_full()
         if full and worker.pinged and now - worker.pinged >= LONG:
@@ -140,7 +140,7 @@ class Saturation(Component):
         threads = pool.settings.threads if pool.settings.mode == "threading" else 1
         who = f"all {threads} threads have" if threads > 1 else "the thread that runs requests has"
         text = f"{who} been busy for {now - check.begun:.1f} s, and {queue}"
-        if in_flight := status.in_flight():
+        if in_flight := status.in_flight(True):
             number, line = in_flight[-1]
             age = now - check.seen.get(number, now)
             text += f"; the oldest in flight is request {number} {line}, for {age:.1f} s at least"

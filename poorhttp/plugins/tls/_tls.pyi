@@ -22,6 +22,7 @@ class TlsSettings:
         only_tls13: bool = False,
         session_timeout: int = 0,
         kernel: bool = False,
+        http2: bool = False,
     ) -> None:
         """Read the files, which have to be regular ones of a limited size.
 

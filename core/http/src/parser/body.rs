@@ -61,7 +61,7 @@ impl Body {
     /// The same with at most so many bytes of content.
     #[inline]
     pub(crate) fn next_up_to(&mut self, bytes: &[u8], limits: &Limits, most: usize) -> Part {
-        let is_content = most < bytes.len() && self.expected() > 0;
+        let is_content = most < bytes.len() && (self.expected() > 0 || matches!(self, Body::Unframed(..)));
         self.next(if is_content { &bytes[..most] } else { bytes }, limits)
     }
 

@@ -93,6 +93,10 @@ impl HeadBuilder {
         if self.has_line {
             return Err(Reject::bad("a pseudo-header field after a header field"));
         }
+        if name == b":protocol" {
+            // Extended CONNECT (RFC 8441), which no setting announces.
+            return Err(Reject::with(501, "WebSocket over HTTP/2 (:protocol), which is served over HTTP/1.1 only"));
+        }
         let Some(which) = PSEUDO_FIELDS.iter().position(|known| *known == name) else {
             return Err(Reject::bad("an unknown pseudo-header field"));
         };

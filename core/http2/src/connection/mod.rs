@@ -136,6 +136,8 @@ pub struct Connection {
     output: Vec<u8>,
     /// Bytes of the output that are sent.
     gone: usize,
+    /// Where in the output the last DATA frame begins, if nothing was sent since.
+    last_data: Option<usize>,
     /// Bytes of control frames since the output was last empty.
     control: usize,
     shutdown: Shutdown,
@@ -180,6 +182,7 @@ impl Connection {
             credit: 0,
             output,
             gone: 0,
+            last_data: None,
             control: 0,
             shutdown: Shutdown::None,
             client_leaves: false,
@@ -195,6 +198,7 @@ impl Connection {
 
     /// So many bytes of the output are sent.
     pub fn sent(&mut self, bytes: usize) {
+        self.last_data = None;
         self.gone = (self.gone + bytes).min(self.output.len());
         self.control = self.control.saturating_sub(bytes);
         if self.gone > self.output.len() / 2 && self.gone < self.output.len() {
@@ -219,6 +223,7 @@ impl Connection {
     /// Takes the whole output.
     pub fn take_output(&mut self) -> Vec<u8> {
         let mut output = std::mem::take(&mut self.output);
+        self.last_data = None;
         output.drain(..std::mem::take(&mut self.gone));
         self.control = 0;
         output

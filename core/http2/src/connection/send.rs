@@ -69,7 +69,10 @@ impl Connection {
         self.check(stream, Sending::Content)?;
         if content.is_empty() {
             if ends {
-                frame::push_data(&mut self.output, stream, b"", true);
+                let last = self.last_data.and_then(|at| self.output.get_mut(at..));
+                if !last.is_some_and(|frame| frame::end_with(frame, stream)) {
+                    frame::push_data(&mut self.output, stream, b"", true);
+                }
                 self.end(stream);
             }
             return Ok(0);
@@ -80,6 +83,7 @@ impl Connection {
         self.output.reserve(taken + HEADER * (1 + taken / self.largest_frame));
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(rest.len().min(self.largest_frame));
+            self.last_data = Some(self.output.len());
             frame::push_data(&mut self.output, stream, part, is_whole && ends && behind.is_empty());
             rest = behind;
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use poorhttp_http::Protocol;
 use poorhttp_interface::tls::Certificates;
 
-use crate::connection::stream_protocol::MakeStreamProtocol;
+use crate::connection::stream_protocol::Negotiation;
 use crate::sys::file::read_all;
 use crate::sys::net::{self, NotAccepted};
 use crate::sys::poller::Poller;
@@ -26,13 +26,19 @@ pub struct Listener {
     pub proxied: bool,
     /// Its connections speak TLS, with these certificates.
     pub tls: Option<Arc<dyn Certificates>>,
-    /// Its connections carry many requests at once, by the protocol that this makes, in place of HTTP/1.
-    pub streams: Option<MakeStreamProtocol>,
+    /// Which of its connections carry many requests at once.
+    pub streams: Negotiation,
 }
 
 impl From<OwnedFd> for Listener {
     fn from(socket: OwnedFd) -> Self {
-        Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls: None, streams: None }
+        Listener {
+            socket: socket.into(),
+            protocol: Protocol::Http,
+            proxied: false,
+            tls: None,
+            streams: Negotiation::Never,
+        }
     }
 }
 

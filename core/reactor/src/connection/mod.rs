@@ -46,7 +46,7 @@ use crate::connection::multiplexed::{InputEnd, Multiplexed};
 use crate::connection::request::Request;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};
-use crate::connection::stream_protocol::MakeStreamProtocol;
+use crate::connection::stream_protocol::Negotiation;
 use crate::connection::timing::Timing;
 use crate::connection::transport::tls::TlsSocket;
 use crate::log::entry::Unsent;
@@ -114,8 +114,8 @@ pub(crate) struct Connection {
     is_stream: bool,
     /// Its streams, in [`Phase::Multiplexed`].
     pub(crate) streams: Option<Arc<Multiplexed>>,
-    /// Makes the protocol of its streams, if it is to have streams.
-    pub(crate) make_protocol: Option<MakeStreamProtocol>,
+    /// How it may come to have streams.
+    pub(crate) negotiation: Negotiation,
     /// The application has got the socket, and may still have it.
     pub(crate) was_upgraded: bool,
     /// The response that stays open, in [`Phase::LongPoll`].
@@ -173,7 +173,7 @@ impl Connection {
             unsent: Vec::new(),
             is_stream: false,
             streams: None,
-            make_protocol: None,
+            negotiation: Negotiation::Never,
             was_upgraded: false,
             long_poll: None,
         }

@@ -119,6 +119,12 @@ struct StreamState {
     /// The beginning of a response head.
     head: Vec<u8>,
     has_head: bool,
+    /// The request is HEAD: a response has no content.
+    is_head: bool,
+    /// Content that is still to be sent, if the head of the response says how much.
+    left: Option<u64>,
+    /// The client has got the end of the response with its last bytes.
+    is_complete: bool,
     /// The response has ended, or the stream was reset by us.
     has_ended: bool,
     /// Not all content was taken, and nobody has been told since that more would be.
@@ -128,6 +134,11 @@ struct StreamState {
 impl StreamState {
     fn has_input(&self) -> bool {
         self.taken < self.input.len()
+    }
+
+    /// Whether the response may end with its last bytes: those that the client still sends would be refused from then on.
+    fn may_complete(&self) -> bool {
+        self.end == Some(InputEnd::Complete)
     }
 }
 
@@ -142,9 +153,16 @@ struct State {
     /// Nothing can be sent any more.
     is_lost: bool,
     is_failed: bool,
-    is_stopping: bool,
-    /// Since when there is no stream, in milliseconds of [`clock::now`].
+    /// Since when the server stops; this and the following times are in milliseconds of [`clock::now`].
+    stopping_since: Option<u64>,
+    /// Since when there is no stream.
     idle_since: u64,
+    /// Since when the client owes the rest of a frame.
+    partial_since: Option<u64>,
+    /// Up to when the protocol knows that time has passed.
+    passed: u64,
+    /// The client is not read until output is sent.
+    rests: bool,
     /// Threads that wait; one of them waits for the socket.
     waiters: u32,
     has_reader: bool,
@@ -193,8 +211,11 @@ impl Multiplexed {
             has_ended: false,
             is_lost: false,
             is_failed: false,
-            is_stopping: false,
+            stopping_since: None,
             idle_since: clock::now(),
+            partial_since: None,
+            passed: clock::now(),
+            rests: false,
             waiters: 0,
             has_reader: false,
             changes: 0,
@@ -206,6 +227,11 @@ impl Multiplexed {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The slot of the connection itself.
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot
     }
 
     /// The descriptor of the socket.
@@ -234,6 +260,7 @@ impl Multiplexed {
     pub(crate) fn turn(&self) -> Turn {
         let (mut turn, mut total, mut room) = (Turn::default(), 0, [0; ROOM]);
         let mut state = self.lock();
+        state.note_time();
         self.flush(&mut state);
         if state.has_ended && !matches!(self.carrier.receive(&mut room), Ok(_) | Err(Errno::AGAIN)) {
             // It had ended its side, and is gone now.
@@ -258,7 +285,15 @@ impl Multiplexed {
                 state.tell_end(&mut turn);
             }
         }
+        // Whatever ends its wait for room is an event of the poller, or is seen here.
+        state.rests = !state.has_ended && !state.is_failed && !state.protocol.wants_input();
         self.flush(&mut state);
+        if state.rests && state.protocol.wants_input() {
+            state.rests = false;
+            turn.has_more = true;
+            self.note_waiting(&state);
+        }
+        state.note_partial();
         state.grant(|slot| turn.ready.push(Ready { slot, readable: false, writable: true, hangup: false }));
         self.note_change(&mut state);
         turn
@@ -267,7 +302,7 @@ impl Multiplexed {
     /// The server stops.
     pub(crate) fn begin_shutdown(&self) {
         let mut state = self.lock();
-        state.is_stopping = true;
+        state.stopping_since.get_or_insert_with(clock::now);
         state.protocol.begin_shutdown();
         self.flush(&mut state);
     }
@@ -290,6 +325,16 @@ impl Multiplexed {
         let is_silent = state.is_lost || state.protocol.output().is_empty();
         let ends = state.is_lost || state.has_ended || state.is_failed || state.protocol.is_finished();
         is_silent && ends && state.streams.is_empty()
+    }
+
+    /// Since when the server stops, if it does.
+    pub(crate) fn stopping_since(&self) -> Option<u64> {
+        self.lock().stopping_since
+    }
+
+    /// Since when the client owes the rest of what it has begun without a stream, if it does.
+    pub(crate) fn partial_since(&self) -> Option<u64> {
+        self.lock().partial_since
     }
 
     /// Since when there is no stream; `None`: there is one.
@@ -319,7 +364,12 @@ impl Multiplexed {
                 Err(_) => state.is_lost = true,
             }
         }
-        self.is_waiting.store(!state.is_lost && !state.protocol.output().is_empty(), Ordering::Release);
+        self.note_waiting(state);
+    }
+
+    fn note_waiting(&self, state: &State) {
+        let waits = state.rests || !state.protocol.output().is_empty();
+        self.is_waiting.store(!state.is_lost && waits, Ordering::Release);
     }
 
     /// Wakes the threads that wait: what they wait for may have come.
@@ -340,6 +390,23 @@ impl Multiplexed {
 }
 
 impl State {
+    /// Tells the protocol of the seconds that have passed.
+    fn note_time(&mut self) {
+        let seconds = clock::now().saturating_sub(self.passed) / 1_000;
+        if seconds > 0 {
+            self.passed += seconds * 1_000;
+            self.protocol.pass(u32::try_from(seconds).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Notes whether a client without streams has begun something.
+    fn note_partial(&mut self) {
+        match self.streams.is_empty() && self.protocol.is_mid_frame() {
+            true => _ = self.partial_since.get_or_insert_with(clock::now),
+            false => self.partial_since = None,
+        }
+    }
+
     /// Takes received bytes.
     fn take(&mut self, mut bytes: &[u8], turn: &mut Turn) {
         while !self.is_failed {
@@ -347,7 +414,7 @@ impl State {
                 StreamEvent::NeedMore => return,
                 StreamEvent::Request(request) => {
                     let end = if request.has_content { None } else { Some(InputEnd::Complete) };
-                    self.begin(request.stream, end);
+                    self.begin(request.stream, end, request.head.method.of(&request.text) == b"HEAD");
                     turn.begun.push(Begun::Request(request));
                 }
                 StreamEvent::Content { stream, bytes } => match self.streams.get_mut(&stream) {
@@ -372,7 +439,7 @@ impl State {
                     if self.streams.contains_key(&stream) {
                         self.end(stream, InputEnd::Refused(reject), turn);
                     } else {
-                        self.begin(stream, Some(InputEnd::Complete));
+                        self.begin(stream, Some(InputEnd::Complete), line.starts_with(b"HEAD "));
                         turn.begun.push(Begun::Refused { stream, reject, line });
                     }
                 }
@@ -393,9 +460,9 @@ impl State {
         turn.ready.extend(slots.map(|slot| Ready { slot, readable: true, writable: true, hangup: true }));
     }
 
-    fn begin(&mut self, stream: u32, end: Option<InputEnd>) {
+    fn begin(&mut self, stream: u32, end: Option<InputEnd>, is_head: bool) {
         self.served = self.served.saturating_add(1);
-        self.streams.insert(stream, StreamState { end, ..StreamState::default() });
+        self.streams.insert(stream, StreamState { end, is_head, ..StreamState::default() });
     }
 
     fn end(&mut self, stream: u32, end: InputEnd, turn: &mut Turn) {
@@ -488,6 +555,12 @@ impl Multiplexed {
         state.is_lost || state.is_failed || state.streams.get(&stream).is_none_or(is_reset)
     }
 
+    /// Whether what a stream still has to send waits for its client, and not for other streams.
+    pub(crate) fn waits_for_client(&self, stream: u32) -> bool {
+        let state = self.lock();
+        state.is_lost || !state.protocol.output().is_empty() || state.protocol.waits_for_client(stream)
+    }
+
     /// Whether the client has closed its side of the connection.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().has_ended
@@ -530,15 +603,22 @@ impl Multiplexed {
             rest = &rest[end - before..];
             let head = mem::take(&mut of_stream.head);
             let (status, fields) = parts_of_head(&head[..end]);
-            if !state.protocol.send_head(stream, status, fields) {
+            let is_last = status >= 200;
+            of_stream.left = length_of_content(status, fields, of_stream.is_head).filter(|_| is_last);
+            let ends = of_stream.left == Some(0) && of_stream.may_complete();
+            if !state.protocol.send_head(stream, status, fields, ends) {
                 return Err(Errno::PIPE);
             }
-            of_stream.has_head = status >= 200;
+            (of_stream.has_head, of_stream.is_complete) = (is_last, ends);
         }
         loop {
             if !rest.is_empty() {
-                let Some(taken) = state.protocol.send_data(stream, rest, false) else { return Err(Errno::PIPE) };
+                let Some(of_stream) = state.streams.get_mut(&stream) else { return Err(Errno::PIPE) };
+                let ends = of_stream.left == Some(rest.len() as u64) && of_stream.may_complete();
+                let Some(taken) = state.protocol.send_data(stream, rest, ends) else { return Err(Errno::PIPE) };
                 rest = &rest[taken..];
+                of_stream.left = of_stream.left.map(|left| left.saturating_sub(taken as u64));
+                of_stream.is_complete = ends && rest.is_empty();
             }
             if more && rest.is_empty() {
                 return Ok(bytes.len());
@@ -576,23 +656,26 @@ impl Multiplexed {
         let state = &mut *guard;
         let Some(of_stream) = state.streams.get_mut(&stream).filter(|stream| !stream.has_ended) else { return };
         of_stream.has_ended = true;
-        if of_stream.has_head {
-            state.protocol.send_data(stream, b"", true);
-        } else {
+        if !of_stream.has_head {
             state.protocol.close(stream);
+        } else if !of_stream.is_complete {
+            state.protocol.send_data(stream, b"", true);
         }
         self.flush(state);
         self.note_change(state);
     }
 
-    /// Resets a stream. `false`: the client had left before.
-    pub(crate) fn reset(&self, stream: u32) -> bool {
+    /// Resets a stream, as failed or because its client `is_slow`. `false`: the client had left before.
+    pub(crate) fn reset(&self, stream: u32, is_slow: bool) -> bool {
         let mut guard = self.lock();
         let state = &mut *guard;
         let Some(of_stream) = state.streams.get_mut(&stream) else { return false };
         let was_there = of_stream.end != Some(InputEnd::Reset);
         (of_stream.has_ended, of_stream.end) = (true, Some(InputEnd::Reset));
-        state.protocol.close(stream);
+        match is_slow {
+            true => state.protocol.cancel(stream),
+            false => state.protocol.close(stream),
+        }
         self.flush(state);
         self.note_change(state);
         was_there
@@ -610,10 +693,11 @@ impl Multiplexed {
         state.protocol.close(stream);
         if state.streams.is_empty() {
             state.idle_since = clock::now();
+            state.note_partial();
         }
         self.flush(state);
-        let is_last =
-            state.streams.is_empty() && (state.is_stopping || state.has_ended || state.is_failed || state.is_lost);
+        let is_last = state.streams.is_empty()
+            && (state.stopping_since.is_some() || state.has_ended || state.is_failed || state.is_lost);
         drop(guard);
         if is_last {
             self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
@@ -670,6 +754,17 @@ impl Multiplexed {
         self.changed.notify_all();
         is_interrupted
     }
+}
+
+/// Bytes of content behind this head, as far as it says.
+fn length_of_content(status: u16, fields: &[u8], to_head: bool) -> Option<u64> {
+    const NAME: &[u8] = b"content-length:";
+    if to_head || matches!(status, 204 | 304) {
+        return Some(0);
+    }
+    let mut lines = fields.split(|&byte| byte == b'\n');
+    let line = lines.find(|line| line.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME)))?;
+    std::str::from_utf8(line[NAME.len()..].trim_ascii()).ok()?.parse().ok()
 }
 
 /// Status, and the lines of the fields.

@@ -101,6 +101,11 @@ impl SendQueue {
         self.throughput.is_too_slow(clock::now(), minimum)
     }
 
+    /// The client is not to blame for what has passed: its time begins now.
+    pub(crate) fn measure_again(&mut self) {
+        self.throughput.begin_again(clock::now());
+    }
+
     /// Whether the application should wait: memory is full, and the rest could not be written to a file.
     pub(crate) fn is_full(&self) -> bool {
         self.in_memory > HIGH_WATER

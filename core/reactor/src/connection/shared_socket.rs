@@ -79,14 +79,16 @@ impl SharedSocket {
     /// Until when the client of a queue that is not empty may go on as slowly; `None`: it was too slow. To be called once at
     /// each deadline: the next answer is about the time from here on.
     pub(crate) fn slow_reader_deadline(&self, minimum: MinimumRate) -> Option<u64> {
-        slow_reader_deadline(&mut self.send_queue(), minimum)
+        slow_reader_deadline(&mut self.send_queue(), &self.transport, minimum)
     }
 
     /// The same without waiting for the lock of the queue, whose holder may be writing to a slow disk: then it is `later`.
     pub(crate) fn try_slow_reader_deadline(&self, minimum: MinimumRate, later: u64) -> Option<u64> {
         match self.send_queue.try_lock() {
-            Ok(mut send_queue) => slow_reader_deadline(&mut send_queue, minimum),
-            Err(TryLockError::Poisoned(send_queue)) => slow_reader_deadline(&mut send_queue.into_inner(), minimum),
+            Ok(mut send_queue) => slow_reader_deadline(&mut send_queue, &self.transport, minimum),
+            Err(TryLockError::Poisoned(send_queue)) => {
+                slow_reader_deadline(&mut send_queue.into_inner(), &self.transport, minimum)
+            }
             Err(TryLockError::WouldBlock) => Some(later),
         }
     }
@@ -168,8 +170,13 @@ impl Carrier for SharedSocket {
     }
 }
 
-fn slow_reader_deadline(send_queue: &mut Option<SendQueue>, minimum: MinimumRate) -> Option<u64> {
+fn slow_reader_deadline(send_queue: &mut Option<SendQueue>, transport: &Socket, minimum: MinimumRate) -> Option<u64> {
     match send_queue {
+        Some(send_queue) if transport.stream().is_some_and(|stream| !stream.waits_for_client()) => {
+            // It is the turn of other streams.
+            send_queue.measure_again();
+            Some(send_queue.deadline(minimum))
+        }
         Some(send_queue) => (!send_queue.is_too_slow(minimum)).then(|| send_queue.deadline(minimum)),
         None => Some(NEVER),
     }

@@ -1,6 +1,7 @@
 //! Interface to a protocol that carries several requests on one connection at the same time, each on a stream.
 
 use std::fmt;
+use std::sync::Arc;
 
 use poorhttp_http::{Head, Limits, Reject};
 
@@ -66,8 +67,8 @@ pub trait StreamProtocol: Send {
     fn consumed(&mut self, stream: u32, bytes: u32);
 
     /// Sends the head of a response, or of an interim one: status, and header fields as lines. Those about the connection are left
-    /// out. `false`: nothing can be sent on this stream.
-    fn send_head(&mut self, stream: u32, status: u16, fields: &[u8]) -> bool;
+    /// out. `ends`: no content follows. `false`: nothing can be sent on this stream.
+    fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool;
 
     /// Sends content, as much as windows and other streams allow; returns its length. `ends`: the content ends with these bytes, if
     /// all are taken. `None`: nothing can be sent on this stream.
@@ -76,14 +77,26 @@ pub trait StreamProtocol: Send {
     /// The next stream that may go on, after content that was not taken as a whole. `None`: none may.
     fn next_writable(&mut self) -> Option<u32>;
 
-    /// Lets go of a stream: it is reset, unless it has ended.
+    /// Whether a stream that cannot send waits for its client, and not for its turn among the streams.
+    fn waits_for_client(&self, stream: u32) -> bool;
+
+    /// Lets go of a stream: it is reset as failed, unless it has ended.
     fn close(&mut self, stream: u32);
+
+    /// The same of a stream that the server gives up because its client is too slow.
+    fn cancel(&mut self, stream: u32);
 
     /// Bytes for the client.
     fn output(&self) -> &[u8];
 
     /// So many bytes of the output are sent.
     fn sent(&mut self, bytes: usize);
+
+    /// Seconds have passed since the last call, or since the connection has begun.
+    fn pass(&mut self, seconds: u32);
+
+    /// Whether the beginning of something has come, whose rest the client owes.
+    fn is_mid_frame(&self) -> bool;
 
     /// Announces that no more requests are taken.
     fn begin_shutdown(&mut self);
@@ -103,4 +116,35 @@ impl fmt::Debug for dyn StreamProtocol {
 }
 
 /// Makes the protocol of a new connection.
-pub type MakeStreamProtocol = fn(&Limits) -> Box<dyn StreamProtocol>;
+pub type MakeStreamProtocol = Arc<dyn Fn(&Limits) -> Box<dyn StreamProtocol> + Send + Sync>;
+
+/// A protocol with streams.
+#[derive(Clone)]
+pub struct Multiplexing {
+    /// Makes it.
+    pub make: MakeStreamProtocol,
+    /// The line with which a connection of it begins, and none of HTTP/1 that is accepted.
+    pub preface: &'static [u8],
+}
+
+impl fmt::Debug for Multiplexing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.preface.fmt(formatter)
+    }
+}
+
+/// Which connections carry many requests at once, by the protocol of [`Multiplexing`]; the others speak HTTP/1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Negotiation {
+    /// None.
+    #[default]
+    Never,
+    /// All.
+    Always,
+    /// Those with TLS that agree upon it in their handshake (ALPN).
+    Tls,
+    /// Those that begin with [`Multiplexing::preface`].
+    Preface,
+    /// The same, if they come from trusted proxies or over a Unix socket.
+    TrustedPreface,
+}

@@ -1,4 +1,4 @@
-//! Times and byte counts of one connection, from which metrics and the slow log are made.
+//! Times and byte counts of one connection, from which metrics and the slow log (not the access log) are made.
 
 use crate::log::slow::Answered;
 use crate::status::Waiting;

@@ -7,6 +7,7 @@ use crate::connection::body::throughput::MinimumRate;
 use crate::connection::read::{self, Complete, Read};
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
+use crate::connection::stream_protocol::Negotiation;
 use crate::connection::transport::tls::TlsSocket;
 use crate::connection::{Connection, NO_MEMORY, Received};
 use crate::event_loop::{handshake, streamed_bodies};
@@ -115,7 +116,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
         Step::Wait => release::wait_for_more(state, connection),
         Step::Streams => {
             connection.transition(PhaseEvent::BeginStreams);
-            streams::advance(state, connection, false);
+            streams::advance(state, connection);
         }
         Step::Refuse(reject) => release::refuse(state, connection, reject),
         Step::NoRoom(error) => refuse_body(state, connection, &error),
@@ -149,7 +150,7 @@ fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
         Read::Request(complete) => return Some(Step::Request(complete)),
         Read::AwaitsProxyHeader => {
             let step = receive_proxy_header(state, connection);
-            return step.or_else(|| connection.make_protocol.map(|_| Step::Streams));
+            return step.or_else(|| (connection.negotiation == Negotiation::Always).then_some(Step::Streams));
         }
         Read::Body { is_certain } => {
             if is_certain && let Some(reject) = static_files::refuses_body(&state.handling, &connection.request) {
@@ -168,7 +169,7 @@ fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
             }
             return Some(Step::Wait);
         }
-        Read::Refuse(reject) => return Some(Step::Refuse(reject)),
+        Read::Refuse(reject) => return Some(streams_or_refusal(state, connection, reject)),
         Read::NoRoom(error) => return Some(Step::NoRoom(error)),
         Read::End { is_mid_message } => {
             if is_mid_message {
@@ -180,6 +181,23 @@ fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
         Read::Lost => return Some(Step::Close),
     }
     None
+}
+
+/// The step for a request that is refused: it may be no request, but the preface of a protocol with streams.
+#[cold]
+fn streams_or_refusal(state: &State, connection: &Connection, reject: Reject) -> Step {
+    const UNTRUSTED: &str =
+        "HTTP/2 without TLS, which http2 = trusted takes from trusted_proxies and over Unix sockets only";
+    let Some(multiplexing) = &state.receiving.multiplexing else { return Step::Refuse(reject) };
+    let request = &connection.request;
+    if reject.status != 505 || request.served > 0 || !request.unread().starts_with(multiplexing.preface) {
+        return Step::Refuse(reject);
+    }
+    match connection.negotiation {
+        Negotiation::Preface => Step::Streams,
+        Negotiation::TrustedPreface => Step::Refuse(Reject { reason: UNTRUSTED, ..reject }),
+        Negotiation::Never | Negotiation::Always | Negotiation::Tls => Step::Refuse(reject),
+    }
 }
 
 /// Advances a connection that is not in [`Phase::Serving`], or whose deadline has passed. `None`: there is nothing more to
@@ -207,6 +225,9 @@ fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Con
                         let name = state.telemetry.last_request_name(&connection);
                         state.log_about(Level::Info, &name, "the client does not read its response");
                         connection.socket.transport.reset_on_close();
+                        if connection.is_stream() {
+                            connection.socket.transport.shut_down();
+                        }
                         put_back::close(state, connection);
                     }
                 }
@@ -235,7 +256,7 @@ fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Con
         Phase::Handshake => return handshake::advance(state, connection, expired),
         Phase::WritingBody => return resume_body(state, connection),
         Phase::LongPoll => long_poll::continue_long_poll(state, connection),
-        Phase::Multiplexed => streams::advance(state, connection, expired),
+        Phase::Multiplexed => streams::advance(state, connection),
         Phase::Serving if state.is_overdue() => give_up(state, connection),
         // The rest of the request may have arrived just now, before the poller has reported it.
         Phase::Serving => {

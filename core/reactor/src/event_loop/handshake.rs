@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::connection::Connection;
 use crate::connection::peer_trust::client_suffix;
 use crate::connection::state::PhaseEvent;
+use crate::connection::stream_protocol::Negotiation;
 use crate::connection::transport::tls::Handshake;
 use crate::event_loop::advance::{Step, receive_proxy_header};
 use crate::log::error::Level;
@@ -53,9 +54,14 @@ pub(super) fn advance(state: &Arc<State>, mut connection: Box<Connection>, expir
             metrics.tls_handshakes.fetch_add(1, Ordering::Relaxed);
             connection.transition(PhaseEvent::EndHandshake);
             connection.time_limit = 0;
-            if connection.make_protocol.is_some() {
+            let has_streams = match connection.negotiation {
+                Negotiation::Always => true,
+                Negotiation::Tls => tls.has_streams(),
+                _ => false,
+            };
+            if has_streams {
                 connection.transition(PhaseEvent::BeginStreams);
-                streams::advance(state, connection, false);
+                streams::advance(state, connection);
                 return None;
             }
             return Some(connection);

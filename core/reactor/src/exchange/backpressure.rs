@@ -155,6 +155,19 @@ impl ResponseWriter {
         peer.is_gone || (peer.has_finished && self.state.handling.abort_on_close && stream.ends_with_input())
     }
 
+    /// Whether the client has left: nothing can be sent to it any more, or it has ended its input and most likely closed the
+    /// connection, as [`crate::Options::abort_on_close`] defines that. After the response: whether it had left then.
+    #[cold]
+    pub(crate) fn has_client_left(&self) -> bool {
+        let Some(stream) = &self.stream else { return self.lost };
+        if self.is_foreign() || self.is_hijacked || self.lost || self.has_timed_out() {
+            return self.lost || self.has_timed_out();
+        }
+        let peer = stream.socket().transport.peer_state();
+        let has_ended = peer.has_finished && self.state.handling.abort_on_close && stream.ends_with_input();
+        peer.is_gone || has_ended || stream.socket().is_disconnected()
+    }
+
     /// The same, with the reason if a file could not be read.
     #[cold]
     pub(crate) fn disconnected(&mut self, lost: Lost) -> SendError {

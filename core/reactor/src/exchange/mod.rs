@@ -222,6 +222,13 @@ impl Exchange {
         self.writer.lost
     }
 
+    /// Whether the client has left: nothing can be sent to it any more, or it has ended its input and most likely closed the
+    /// connection.
+    #[cold]
+    pub fn has_client_left(&self) -> bool {
+        self.writer.has_client_left()
+    }
+
     /// What [`Exchange::cache`] has kept for this head, if the head is cached.
     #[inline]
     pub fn cached<T: 'static>(&self) -> Option<&T> {
@@ -413,8 +420,16 @@ impl Exchange {
             return self.writer.check_client();
         }
         if self.may_compress() {
-            return compression::write(&mut self.writer, &mut self.coded, piece);
+            compression::write(&mut self.writer, &mut self.coded, piece)?;
+        } else {
+            self.write_plain(piece)?;
         }
+        self.writer.note_piece();
+        Ok(())
+    }
+
+    #[inline]
+    fn write_plain(&mut self, piece: &[u8]) -> Result<(), SendError> {
         if !self.writer.response.is_committed() {
             self.writer.commit(None)?;
         }
@@ -473,6 +488,7 @@ impl Exchange {
         let writer = &mut self.writer;
         let Some(stream) = writer.stream.take() else { return Err(SendError::Over) };
         writer.end_timeout();
+        writer.end_pieces();
         self.made_by = MadeBy::Other;
         writer.state.counters.answered(writer.status());
         if writer.lost {

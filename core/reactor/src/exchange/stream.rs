@@ -24,8 +24,8 @@ use crate::log::slow::Answered;
 use crate::scheduler::state::State;
 use crate::scheduler::{notices, poll, put_back, release};
 use crate::shutdown::Stage;
-use crate::sys::socket::Transport;
-use crate::sys::{Errno, clock};
+use crate::sys::socket::{self, Transport};
+use crate::sys::{AsFd, Errno, clock};
 use crate::telemetry::{Telemetry, logging, timing};
 use crate::websocket::relay::RelayEnd;
 
@@ -187,7 +187,16 @@ impl Stream {
     /// Whether a client that has ended its input has most likely left: a Unix socket reports only a closed half this way, and a
     /// client that pipelines may have sent its last request.
     pub(crate) fn ends_with_input(&self) -> bool {
-        self.0.request.peer().is_some() && !self.0.pipelines && !self.0.is_followed()
+        let has_content = || {
+            let transport = &self.0.socket.transport;
+            match transport.peek(&mut [0]) {
+                Ok(1..) => true,
+                // A session has not decrypted it: an alert only ends the session.
+                Err(Errno::AGAIN) => socket::has_record(transport.as_fd()),
+                _ => false,
+            }
+        };
+        self.0.request.peer().is_some() && !self.0.pipelines && !self.0.request.has_unread() && !has_content()
     }
 
     /// Whether something of the response waits for the client.

@@ -1,4 +1,4 @@
-//! The response writer: sends status, fields and body of a response on its stream, as they are.
+//! The response writer: sends status, fields and body of a response on its stream, as they are; knows the times of its request.
 //!
 //! Compression, files that the application names, and another protocol are layers above it.
 
@@ -21,8 +21,9 @@ use crate::log::entry::Answer;
 use crate::log::error::Level;
 use crate::log::request_id::{FIELD_NAME, RequestName};
 use crate::log::slow::Answered;
-use crate::scheduler::poll;
+use crate::overload::streaming::{LONG as LONG_STREAM, Streamed};
 use crate::scheduler::state::State;
+use crate::scheduler::{poll, streaming};
 use crate::status::CLIENT_ABORT;
 use crate::sys::clock;
 use crate::telemetry::timing;
@@ -61,6 +62,19 @@ pub(crate) struct ResponseWriter {
     /// When the application got the request, in microseconds of [`clock::precise_us`]; 0: times are not taken, or it
     /// has not.
     pub(crate) handed_out: u64,
+    /// The response is sent in pieces. In a box, as the responses that are not are moved with it.
+    pieces: Option<Box<Pieces>>,
+}
+
+/// A response that is sent in pieces.
+#[derive(Debug)]
+enum Pieces {
+    /// It is watched, because another thread may serve in the place of its own.
+    Watched(#[expect(dead_code, reason = "ends when it is dropped")] Streamed),
+    /// Since when, in microseconds of [`clock::precise_us`], where no other thread can serve.
+    Since(u64),
+    /// It counts as one that streams.
+    Counted,
 }
 
 impl ResponseWriter {
@@ -86,6 +100,7 @@ impl ResponseWriter {
             piece_sent: 0,
             half_closed_since: 0,
             handed_out: 0,
+            pieces: None,
         }
     }
 
@@ -254,6 +269,50 @@ impl ResponseWriter {
         self.check_send_queue()
     }
 
+    /// Notes that a piece was sent. Where no other thread can serve, a response counts as one that streams when it has sent pieces
+    /// for a second; whether it waits between them is not looked at.
+    #[inline]
+    pub(crate) fn note_piece(&mut self) {
+        match self.pieces.as_deref_mut() {
+            None => self.begin_pieces(),
+            Some(pieces) => {
+                if let Pieces::Since(begun) = *pieces
+                    && self.piece_sent >= begun + LONG_STREAM
+                {
+                    *pieces = Pieces::Counted;
+                    self.state.counters.add_streaming();
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn begin_pieces(&mut self) {
+        if self.number == UNCOUNTED || self.state.receiving.raw_tcp {
+            return;
+        }
+        let begun = clock::precise_us();
+        self.pieces = Some(Box::new(match &self.state.streaming {
+            Some(streaming) => Pieces::Watched(streaming::begin(&self.state, streaming, self.number, begun)),
+            None => Pieces::Since(begun),
+        }));
+    }
+
+    /// The response is over, or made elsewhere.
+    #[inline]
+    pub(crate) fn end_pieces(&mut self) {
+        if let Some(pieces) = self.pieces.take() {
+            self.drop_pieces(*pieces);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_pieces(&self, pieces: Pieces) {
+        if matches!(pieces, Pieces::Counted) && !self.is_foreign() {
+            self.state.counters.remove_streaming();
+        }
+    }
+
     /// Has a piece of the body sent within a millisecond, or with those that follow. `false`: it must be sent now.
     fn coalesce(&mut self, piece: &[u8]) -> Result<bool, SendError> {
         self.check_lost()?;
@@ -331,6 +390,7 @@ impl ResponseWriter {
         }
         let Some(mut stream) = self.stream.take() else { return Err(SendError::Over) };
         self.end_timeout();
+        self.end_pieces();
         self.log(&mut stream, ending.missing == 0 && !self.lost, ending.persists);
         if self.lost {
             stream.close(&self.state);
@@ -375,6 +435,7 @@ impl ResponseWriter {
             return None;
         }
         self.end_timeout();
+        self.end_pieces();
         let is_whole = is_whole || self.timeout.has_answered();
         self.log(&mut stream, is_whole, false);
         Some(stream)

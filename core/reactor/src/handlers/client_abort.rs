@@ -47,7 +47,10 @@ pub(crate) fn drop_if_aborted(
 fn find_abort(state: &State, connection: &Connection, arrived: u64) -> Option<&'static str> {
     let peer = connection.socket.transport.peer_state();
     if peer.is_gone {
-        return Some("the client has reset the connection");
+        return Some(match connection.is_stream() {
+            true => "the client has reset the stream",
+            false => "the client has reset the connection",
+        });
     }
     // Waiting for earlier requests of the same connection does not count: the client may send its requests without waiting
     // for responses, and this may be the last one.

@@ -5,9 +5,11 @@
 //! queue_timeout.rs   decides which requests have waited too long
 //! accept_balance.rs  connections of each worker, so that workers accept evenly
 //! concurrency.rs     how many threads run applications in an overload
+//! streaming.rs       which responses have streamed so long that their threads leave the count of `threads`
 //! ```
 
 pub(crate) mod accept_balance;
 pub(crate) mod concurrency;
 pub(crate) mod queue_time;
 pub(crate) mod queue_timeout;
+pub(crate) mod streaming;

@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::connection::listener::Listener;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
+use crate::connection::stream_protocol::Negotiation;
 use crate::connection::transport::Socket;
 use crate::connection::transport::tls::TlsSocket;
 use crate::limits::REFUSED_AT_ONCE;
@@ -125,6 +126,9 @@ pub(crate) fn add_connection(
         warn_full(state, &mut shared, "a new one replaces an idle one, or gets 503");
         if let Some(mut oldest) = oldest {
             drop(shared);
+            if let Some(streams) = &oldest.streams {
+                streams.finish_shutdown();
+            }
             if oldest.socket.transport.tls().is_some() {
                 oldest.finish();
             }
@@ -143,11 +147,17 @@ pub(crate) fn add_connection(
     connection.request.served = served;
     connection.request.over_tls = listener.tls.is_some();
     connection.request.set_peer_trust(state.receiving.trust.as_ref(), listener.proxied);
-    connection.make_protocol = listener.streams;
+    connection.negotiation = match listener.streams {
+        // As the peer is, not the client that a PROXY protocol header names.
+        Negotiation::TrustedPreface if peer.is_none() || connection.request.is_from_trusted_proxy() => {
+            Negotiation::Preface
+        }
+        negotiation => negotiation,
+    };
     if socket.transport.tls().is_some() {
         connection.request.set_secure();
         connection.transition(PhaseEvent::BeginHandshake);
-    } else if listener.streams.is_some() && !connection.request.awaits_proxy_header() && has_room {
+    } else if listener.streams == Negotiation::Always && !connection.request.awaits_proxy_header() && has_room {
         connection.transition(PhaseEvent::BeginStreams);
     }
     if listener.protocol != Protocol::Http && !connection.request.is_from_trusted_proxy() {

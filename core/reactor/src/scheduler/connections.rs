@@ -1,7 +1,9 @@
 //! The table of connections, the queue of those that are ready, and spare buffers.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
 
 use crate::connection::Connection;
 use crate::connection::request::Buffers;
@@ -28,20 +30,39 @@ pub(crate) struct Readiness {
     pub(crate) expired: bool,
 }
 
+/// In place of the slot that has the streams of a slot: it has none, because it is no stream.
+const NO_STREAM: u32 = u32::MAX;
+/// Marks an entry of the ready queue that is the turn of one of the streams of a connection.
+const STREAMS: u32 = 1 << 31;
+
 /// The place of one connection in the table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) generation: u32,
     /// It is in the queue.
     queued: bool,
-    /// A stream of a connection that has another slot.
-    is_stream: bool,
+    /// The slot of its connection, if it is a stream.
+    parent: u32,
     pub(crate) readiness: Readiness,
     pub(crate) deadline: Deadline,
     /// The socket, which can be used while another thread has the connection.
     pub(crate) socket: Option<Arc<SharedSocket>>,
     /// The connection, unless a thread has it: to read it, or with the request that it carries.
     pub(crate) connection: Option<Box<Connection>>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot {
+            generation: 0,
+            queued: false,
+            parent: NO_STREAM,
+            readiness: Readiness::default(),
+            deadline: Deadline::default(),
+            socket: None,
+            connection: None,
+        }
+    }
 }
 
 /// When a connection that is put back is handled next.
@@ -62,8 +83,13 @@ pub(crate) struct Connections {
     vacant: Vec<u32>,
     /// Slots of streams.
     streams: usize,
-    /// Connections that are ready: to be handled in this order.
+    /// Connections that are ready: to be handled in this order. An entry with [`STREAMS`] is the turn of a stream of this
+    /// connection: its streams share one, so that they do not come before those that are ready on other connections.
     ready: VecDeque<u32>,
+    /// Streams that are ready, by the slot of their connection.
+    ready_streams: HashMap<u32, VecDeque<u32>, FxBuildHasher>,
+    /// Those of them for which the queue has no entry, because it has one for another of the same connection.
+    behind: usize,
     /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
     handshakes: VecDeque<u32>,
     /// Connections taken since the poller was last asked for events.
@@ -88,9 +114,9 @@ impl Connections {
     }
 
     /// The same for a stream, which does not count as a connection.
-    pub(crate) fn occupy_stream(&mut self, socket: Arc<SharedSocket>) -> (u32, u32) {
+    pub(crate) fn occupy_stream(&mut self, socket: Arc<SharedSocket>, parent: u32) -> (u32, u32) {
         let (index, generation) = self.occupy(socket);
-        self.slots[index as usize].is_stream = true;
+        self.slots[index as usize].parent = parent;
         self.streams += 1;
         (index, generation)
     }
@@ -99,7 +125,7 @@ impl Connections {
     pub(crate) fn vacate(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let generation = (slot.generation + 1) % GENERATIONS;
-        self.streams -= usize::from(slot.is_stream);
+        self.streams -= usize::from(slot.parent != NO_STREAM);
         *slot = Slot { generation, ..Slot::default() };
         self.vacant.push(index);
     }
@@ -133,7 +159,7 @@ impl Connections {
     /// Connections that are ready.
     #[inline]
     pub(crate) fn ready(&self) -> usize {
-        self.ready.len() + self.handshakes.len()
+        self.ready.len() + self.handshakes.len() + self.behind
     }
 
     /// Connections taken since [`Connections::start_round`].
@@ -159,7 +185,11 @@ impl Connections {
             let is_step = !self.handshakes.is_empty()
                 && (self.ready.is_empty() || (self.turns + 1).is_multiple_of(REQUESTS_PER_STEP));
             let queue = if is_step { &mut self.handshakes } else { &mut self.ready };
-            let index = queue.pop_front()?;
+            let mut index = queue.pop_front()?;
+            if index & STREAMS != 0 {
+                let Some(stream) = self.take_stream(index) else { continue };
+                index = stream;
+            }
             self.turns += if is_step { TURNS_OF_STEP } else { 1 };
             let slot = &mut self.slots[index as usize];
             slot.queued = false;
@@ -176,6 +206,31 @@ impl Connections {
         }
     }
 
+    /// The next of the streams that share this entry of the queue.
+    #[cold]
+    fn take_stream(&mut self, entry: u32) -> Option<u32> {
+        let streams = self.ready_streams.get_mut(&(entry & !STREAMS))?;
+        let next = streams.pop_front();
+        if streams.is_empty() {
+            self.ready_streams.remove(&(entry & !STREAMS));
+        } else {
+            self.behind -= 1;
+            self.ready.push_back(entry);
+        }
+        next
+    }
+
+    /// Puts a stream behind the others of its connection that are ready.
+    #[cold]
+    fn push_stream(&mut self, index: u32, parent: u32) {
+        let streams = self.ready_streams.entry(parent).or_default();
+        match streams.is_empty() {
+            true => self.ready.push_back(parent | STREAMS),
+            false => self.behind += 1,
+        }
+        streams.push_back(index);
+    }
+
     /// Puts a connection into its slot. `true`: it is ready.
     #[inline]
     pub(crate) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
@@ -187,9 +242,11 @@ impl Connections {
         slot.connection = Some(connection);
         if is_ready && !slot.queued {
             slot.queued = true;
+            let parent = slot.parent;
             match again {
                 _ if is_handshaking => self.handshakes.push_back(index),
                 Again::AtOnce => self.ready.push_front(index),
+                Again::No | Again::InTurn if parent != NO_STREAM => self.push_stream(index, parent),
                 Again::No | Again::InTurn => self.ready.push_back(index),
             }
         }
@@ -206,6 +263,10 @@ impl Connections {
             slot.queued = true;
             match connection.phase() {
                 Phase::Handshake => self.handshakes.push_back(index),
+                _ if slot.parent != NO_STREAM => {
+                    let parent = slot.parent;
+                    self.push_stream(index, parent);
+                }
                 _ => self.ready.push_back(index),
             }
         }
@@ -265,6 +326,36 @@ mod tests {
 
     fn socket() -> Arc<SharedSocket> {
         Arc::new(SharedSocket::new(OwnedFd::from(tempfile::tempfile().unwrap()), Arc::default()))
+    }
+
+    fn arrive(connections: &mut Connections, parent: Option<u32>) -> u32 {
+        let socket = socket();
+        let (index, generation) = match parent {
+            Some(parent) => connections.occupy_stream(Arc::clone(&socket), parent),
+            None => connections.occupy(Arc::clone(&socket)),
+        };
+        connections.of(index).connection = Some(Box::new(Connection::new(index, generation, socket, 0, None)));
+        index
+    }
+
+    #[test]
+    fn streams_of_a_connection_take_turns_with_other_connections() {
+        let mut connections = Connections::default();
+        let parents = [(); 2].map(|()| arrive(&mut connections, None));
+        let many = [(); 4].map(|()| arrive(&mut connections, Some(parents[0])));
+        let few = [(); 2].map(|()| arrive(&mut connections, Some(parents[1])));
+        let plain = arrive(&mut connections, None);
+        for index in many.into_iter().chain(few).chain([plain]) {
+            connections.enqueue(index);
+        }
+        assert_eq!((connections.ready(), connections.live()), (7, 3));
+        let mut order = Vec::new();
+        while let Some(connection) = connections.take_ready() {
+            order.push(connection.slot().0);
+            assert_eq!(connections.ready(), 7 - order.len());
+        }
+        assert_eq!(order, [many[0], few[0], plain, many[1], few[1], many[2], many[3]]);
+        assert!(connections.ready_streams.is_empty());
     }
 
     #[test]

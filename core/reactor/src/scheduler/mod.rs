@@ -11,6 +11,7 @@
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
 //! streams.rs            turns of connections with many streams, new streams, threads that wait for a stream
+//! streaming.rs          watches responses that stream, and has other threads serve in the place of theirs
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
 //! notices.rs            calls the notices of streams that wait without a thread
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
@@ -26,6 +27,7 @@ pub(crate) mod put_back;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod stop;
+pub(crate) mod streaming;
 pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod timers;

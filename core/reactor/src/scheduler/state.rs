@@ -18,6 +18,7 @@ use crate::options::{Handling, Options, Receiving, Responding, Running, Timeouts
 use crate::overload::accept_balance::{AcceptState, max_by_descriptors};
 use crate::overload::queue_time::{PollTimes, QueueTime};
 use crate::overload::queue_timeout::QueueTimeout;
+use crate::overload::streaming::Streaming;
 use crate::request_timeout::{RequestTimeouts, Server};
 use crate::scheduler::connections::Connections;
 use crate::scheduler::evict::IdleEviction;
@@ -92,6 +93,8 @@ pub(crate) struct State {
     pub(crate) body_spool: Arc<BodySpool>,
     /// Connections that applications have got.
     pub(crate) upgrades: Arc<Upgrades>,
+    /// Responses that stream, if their threads are those of a pool.
+    pub(crate) streaming: Option<Arc<Streaming>>,
     /// Sends pieces of responses that nothing follows.
     pub(crate) coalesced_sender: Arc<CoalescedSender>,
     /// Copies between connections and the sockets that applications have instead of theirs.
@@ -131,11 +134,14 @@ impl State {
             sendfile_roots,
             compression,
             trust,
+            multiplexing,
             abort_on_close,
             queue_limit,
             since_input,
             unacknowledged,
             max_upgraded,
+            max_streaming,
+            thread_pool,
             has_one_thread,
             raw_tcp,
             external_loop,
@@ -184,7 +190,7 @@ impl State {
         };
         let state = Arc::new(State {
             timeouts,
-            receiving: Receiving { limits, trust, raw_tcp },
+            receiving: Receiving { limits, trust, raw_tcp, multiplexing },
             responding: Responding { server_line, hsts, compression, sendfile_roots, early_hints },
             handling: Handling { health, https_redirect, routes, streamed_bodies, abort_on_close, since_input },
             running: Running {
@@ -220,6 +226,7 @@ impl State {
             request_timeouts,
             body_spool: Arc::new(BodySpool::new(body_memory, &counters.metrics.spooled)),
             upgrades: Arc::new(Upgrades::new(max_upgraded)),
+            streaming: thread_pool.map(|pool| Arc::new(Streaming::new(max_streaming, pool, counters))),
             coalesced_sender: Arc::new(CoalescedSender::new()),
             relays: Relays::new(),
         });

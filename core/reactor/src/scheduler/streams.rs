@@ -18,6 +18,7 @@ use crate::connection::transport::Socket;
 use crate::connection::transport::stream_socket::StreamSocket;
 use crate::limits::LAST_CHANCE;
 use crate::log::error::Level;
+use crate::options::Timeouts;
 use crate::scheduler::connections::Again;
 use crate::scheduler::state::State;
 use crate::scheduler::{poll, put_back, release};
@@ -29,9 +30,9 @@ impl StreamOwner for State {
     }
 }
 
-/// The turn of a connection in [`crate::connection::state::Phase::Multiplexed`]. `expired`: its deadline has passed.
+/// The turn of a connection in [`crate::connection::state::Phase::Multiplexed`].
 #[cold]
-pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, expired: bool) {
+pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     let Some(streams) = connection.streams.clone().or_else(|| begin(state, &mut connection)) else {
         return put_back::close(state, connection);
     };
@@ -48,31 +49,35 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, expir
             false => release::close_gracefully(state, connection),
         };
     }
-    let (now, timeouts, is_stopping) = (clock::now(), &state.timeouts, state.is_stopping());
-    let deadline = match streams.idle_since() {
-        None => now + timeouts.keepalive,
-        Some(since) => {
-            let time = match (is_stopping, streams.served()) {
-                (true, 0) => timeouts.drain.max(LAST_CHANCE),
-                (true, _) => timeouts.drain,
-                (false, 0) => timeouts.header,
-                (false, _) => timeouts.keepalive,
-            };
-            // While the server stops, the time begins with its stop.
-            let until = if is_stopping && !expired { now + time } else { since + time };
-            if until <= now || (is_stopping && state.is_overdue()) {
-                streams.finish_shutdown();
-                return release::close_gracefully(state, connection);
-            }
-            until
+    let now = clock::now();
+    let mut deadline = deadline(&state.timeouts, &streams, now);
+    if deadline <= now || (state.is_stopping() && state.is_overdue()) {
+        streams.finish_shutdown();
+        if streams.idle_since().is_some() {
+            // What the client still sends must not destroy the last word.
+            return release::linger(state, connection);
         }
-    };
+        deadline = now + state.timeouts.keepalive;
+    }
     put_back::put_back(state, connection, deadline, if has_more { Again::InTurn } else { Again::No });
+}
+
+/// Until when a connection may go on as it does.
+fn deadline(timeouts: &Timeouts, streams: &Multiplexed, now: u64) -> u64 {
+    let is_new = streams.served() == 0;
+    if let Some(since) = streams.stopping_since() {
+        // Requests may be under way.
+        return since + if is_new { timeouts.drain.max(LAST_CHANCE) } else { timeouts.drain };
+    }
+    let Some(idle_since) = streams.idle_since() else { return now + timeouts.keepalive };
+    let until = idle_since + if is_new { timeouts.header } else { timeouts.keepalive };
+    streams.partial_since().map_or(until, |since| until.min(since + timeouts.header))
 }
 
 /// Begins with the protocol of the streams. `None`: there are no descriptors left.
 fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiplexed>> {
-    let protocol = connection.make_protocol.take()?(&state.receiving.limits);
+    let multiplexing = state.receiving.multiplexing.as_ref()?;
+    let protocol = (multiplexing.make)(&state.receiving.limits);
     let origin = connection.request.origin_of_streams(connection.socket.transport.tls_variables().to_vec());
     let weak: Weak<State> = Arc::downgrade(state);
     let carrier: Arc<SharedSocket> = Arc::clone(&connection.socket);
@@ -120,10 +125,12 @@ fn add(state: &State, streams: &Arc<Multiplexed>, begun: Begun) {
     let served = streams.served().saturating_sub(1);
     let request = Request::of_stream(&streams.origin, served, buffer, parser);
     let mut shared = state.lock();
-    let (index, generation) = shared.connections.occupy_stream(Arc::clone(&socket));
+    let (index, generation) = shared.connections.occupy_stream(Arc::clone(&socket), streams.slot().0);
     // Before it is ready: what comes from now on is told to its slot.
     streams.set_slot(stream, (index, generation));
     let mut connection = Connection::of_stream(index, generation, socket, request);
+    // Its client may have left it with the same bytes.
+    connection.note(false, streams.is_gone(stream), false);
     if let Some(reject) = reject {
         connection.transition(PhaseEvent::Refuse(reject));
     }

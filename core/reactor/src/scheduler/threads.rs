@@ -23,7 +23,8 @@ pub(crate) enum Waited {
     Finished,
 }
 
-fn this_thread() -> ThreadNumber {
+/// The number of this thread.
+pub(crate) fn this_thread() -> ThreadNumber {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
         static NUMBER: Cell<ThreadNumber> = const { Cell::new(0) };
@@ -128,6 +129,12 @@ pub(crate) fn leave(state: &State) {
     if state.is_foreign() {
         return;
     }
+    hand_on(state, this_thread());
+}
+
+/// The same for any thread.
+#[cold]
+pub(crate) fn hand_on(state: &State, thread: ThreadNumber) {
     let mut shared = state.lock();
-    state.waiters.wake(shared.threads.hand_on(this_thread()));
+    state.waiters.wake(shared.threads.hand_on(thread));
 }

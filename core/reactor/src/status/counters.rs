@@ -26,6 +26,8 @@ pub struct Counters {
     awaits_request: AtomicU64,
     /// Connections that applications have got, and how many it were.
     upgraded: [AtomicU64; 2],
+    /// Responses that stream, and those of them whose threads have left the count of `threads`.
+    streaming: [AtomicU64; 2],
     /// [`Accepting`] while this worker accepts connections, otherwise 0.
     accepts: AtomicU64,
     /// Metrics for those who watch the server.
@@ -46,7 +48,7 @@ pub(crate) enum Accepting {
 pub struct Counts {
     /// Requests that have begun.
     pub requests: u64,
-    /// Requests in flight in the application.
+    /// Requests in flight in the application, without those that have left the count of `threads`.
     pub in_flight: u64,
     /// Connections that are open.
     pub connections: u64,
@@ -56,6 +58,10 @@ pub struct Counts {
     pub upgraded: u64,
     /// How many it were so far.
     pub upgrades: u64,
+    /// Responses that stream.
+    pub streaming: u64,
+    /// Those of them whose threads have left the count of `threads`.
+    pub left: u64,
 }
 
 impl Counters {
@@ -87,6 +93,32 @@ impl Counters {
         self.upgraded[0].fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// A response streams.
+    pub(crate) fn add_streaming(&self) {
+        self.streaming[0].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Such a response has ended.
+    pub(crate) fn remove_streaming(&self) {
+        self.streaming[0].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Another thread serves in the place of that of a response that streams.
+    pub(crate) fn add_left(&self) {
+        self.streaming[1].fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The thread of such a response ends.
+    pub(crate) fn remove_left(&self) {
+        self.streaming[1].fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Requests in flight, without those whose threads have left the count.
+    #[inline]
+    fn in_pool(&self) -> u64 {
+        self.in_flight.load(Ordering::SeqCst).saturating_sub(self.streaming[1].load(Ordering::SeqCst))
+    }
+
     /// A request was answered.
     #[inline]
     pub(crate) fn answered(&self, status: u16) {
@@ -103,8 +135,7 @@ impl Counters {
     /// Whether all slots are taken and the main process does not check that; it does after [`Counters::set_watched`].
     #[inline]
     pub fn is_full_unwatched(&self) -> bool {
-        self.is_watched.load(Ordering::SeqCst) == 0
-            && self.in_flight.load(Ordering::SeqCst) >= self.slots.load(Ordering::Relaxed)
+        self.is_watched.load(Ordering::SeqCst) == 0 && self.in_pool() >= self.slots.load(Ordering::Relaxed)
     }
 
     /// Sets which connections wake this worker.
@@ -152,7 +183,7 @@ impl Counters {
     /// Whether all slots are taken.
     pub fn is_full(&self) -> bool {
         let slots = self.slots.load(Ordering::Relaxed);
-        slots != 0 && self.in_flight.load(Ordering::SeqCst) >= slots
+        slots != 0 && self.in_pool() >= slots
     }
 
     pub(crate) fn set_connections(&self, connections: usize) {
@@ -164,11 +195,13 @@ impl Counters {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             requests: of(&self.requests),
-            in_flight: of(&self.in_flight),
+            in_flight: self.in_pool(),
             connections: of(&self.connections),
             answers: self.answers.each_ref().map(of),
             upgraded: of(&self.upgraded[0]),
             upgrades: of(&self.upgraded[1]),
+            streaming: of(&self.streaming[0]),
+            left: of(&self.streaming[1]),
         }
     }
 
@@ -179,7 +212,10 @@ impl Counters {
 
     /// What is there at the moment, in a fixed order.
     fn gauges(&self) -> impl Iterator<Item = &AtomicU64> {
-        [&self.in_flight, &self.connections, &self.upgraded[0]].into_iter().chain(self.metrics.gauges())
+        [&self.in_flight, &self.connections, &self.upgraded[0]]
+            .into_iter()
+            .chain(&self.streaming)
+            .chain(self.metrics.gauges())
     }
 
     /// Adds those of another reactor: what only grows, and if it `is_alive` also what is there at the moment.
@@ -221,8 +257,22 @@ mod tests {
         counters.add_upgraded();
         counters.add_upgraded();
         counters.remove_upgraded();
+        counters.add_in_flight();
+        counters.add_streaming();
+        counters.add_streaming();
+        counters.remove_streaming();
+        counters.add_left();
         let answers = [1, 2, 1, 1, 1];
-        let counts = Counts { requests: 3, in_flight: 1, connections: 7, answers, upgraded: 1, upgrades: 2 };
+        let counts = Counts {
+            requests: 3,
+            in_flight: 1,
+            connections: 7,
+            answers,
+            upgraded: 1,
+            upgrades: 2,
+            streaming: 1,
+            left: 1,
+        };
         assert_eq!(counters.counts(), counts);
         let sum = Counters::default();
         counters.metrics.add_refused(413);
@@ -257,6 +307,11 @@ mod tests {
         assert!(counters.set_watched(false));
         counters.remove_in_flight();
         assert!(!counters.is_full_unwatched());
+        counters.add_in_flight();
+        counters.add_left();
+        assert!(!counters.is_full_unwatched() && !counters.is_full(), "another thread serves");
+        counters.remove_left();
+        assert!(counters.is_full_unwatched() && counters.is_full());
         counters.clear();
         assert!(!counters.is_full(), "it does not matter how many there are");
     }

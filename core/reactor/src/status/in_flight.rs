@@ -15,6 +15,8 @@ pub const SLOTS: usize = u64::BITS as usize;
 const UPGRADED: u64 = 1 << 32;
 /// …and the request is not in flight any more.
 const LEFT: u64 = 1 << 33;
+/// Its response streams, and another thread serves in the place of its own.
+const STREAMING: u64 = 1 << 34;
 
 /// What is noted of a request besides its number.
 #[repr(C)]
@@ -22,7 +24,7 @@ const LEFT: u64 = 1 << 33;
 struct Slot {
     /// When the application got it, in microseconds of [`crate::sys::clock::precise_us`]; 0: not yet, or no times are taken.
     begun: AtomicU64,
-    /// The native ID of its thread, 0 if it is not known, [`UPGRADED`] and [`LEFT`].
+    /// The native ID of its thread, 0 if it is not known, [`UPGRADED`], [`LEFT`] and [`STREAMING`].
     thread: AtomicU64,
     /// The request ID.
     id: Text<16>,
@@ -47,6 +49,8 @@ pub struct InFlightRequest {
     pub is_upgraded: bool,
     /// For that reason it is not in flight any more.
     pub has_left: bool,
+    /// Its response streams, and its thread does not count among those of the pool.
+    pub is_streaming: bool,
 }
 
 /// All slots, apart from the numbers of their requests.
@@ -112,6 +116,13 @@ impl<'a> InFlight<'a> {
         }
     }
 
+    /// Notes that another thread serves in the place of that of a request, whose response streams.
+    pub(super) fn set_streaming(self, number: u64) {
+        if let Some(slot) = (0..SLOTS).find_map(|slot| self.slot_of(slot, number)) {
+            slot.thread.fetch_or(STREAMING, Ordering::Relaxed);
+        }
+    }
+
     /// Removes a request. `false`: another one has replaced it in its slot.
     #[inline]
     pub(super) fn remove(self, slot: usize, number: u64) -> bool {
@@ -156,6 +167,7 @@ impl<'a> InFlight<'a> {
             id: id.get(),
             is_upgraded: thread & UPGRADED != 0,
             has_left: thread & LEFT != 0,
+            is_streaming: thread & STREAMING != 0,
         };
         fence(Ordering::Acquire);
         // Otherwise it has ended meanwhile.
@@ -193,8 +205,11 @@ mod tests {
             id: b"abc".to_vec(),
             is_upgraded: false,
             has_left: false,
+            is_streaming: false,
         };
         assert_eq!((oldest, in_flight.oldest()), (&expected, Some(expected.clone())));
+        in_flight.set_streaming(8);
+        assert_eq!(in_flight.all().iter().map(|request| request.is_streaming).collect::<Vec<_>>(), [true, false]);
         in_flight.set_upgraded(3, 7, true);
         assert_eq!(in_flight.all()[1], InFlightRequest { is_upgraded: true, has_left: true, ..expected });
         assert_eq!(in_flight.oldest().map(|request| request.number), Some(8));

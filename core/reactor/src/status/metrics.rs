@@ -191,6 +191,12 @@ metrics! {
     [] Gauge "in_flight" "requests_in_hand"
         "Deprecated name of poorhttp_requests_in_flight."
         => |all| Value::Number(all.counts.in_flight);
+    [] Gauge "streaming" "responses_streaming"
+        "Responses that have been sent in pieces for more than a second, and wait between them."
+        => |all| Value::Number(all.counts.streaming);
+    [] Gauge "streaming_threads" "streaming_threads"
+        "Threads of such responses that do not count among the threads of the pool (streaming_threads)."
+        => |all| Value::Number(all.counts.left);
     // Those that wait for a thread, and those that wait for the interpreter.
     [queued: [AtomicU64; 2]] Gauge "queued" "requests_queued"
         "Requests that wait for a thread or for the interpreter.";
@@ -253,7 +259,7 @@ fn connections_by_state(counts: &Counts, metrics: &Metrics) -> Vec<(String, u64)
     let [reading, sending] = metrics.connections.each_ref().map(|number| number.load(Ordering::Relaxed));
     // They are counted one after another, so the sum may be more than there are.
     let waiting = reading.saturating_add(sending).saturating_add(counts.upgraded);
-    let active = counts.in_flight.min(counts.connections.saturating_sub(waiting));
+    let active = (counts.in_flight + counts.left).min(counts.connections.saturating_sub(waiting));
     let idle = counts.connections.saturating_sub(waiting).saturating_sub(active);
     let states = ["reading", "active", "sending", "idle", "upgraded"].map(String::from);
     states.into_iter().zip([reading, active, sending, idle, counts.upgraded]).collect()

@@ -129,6 +129,11 @@ impl WorkerStatus {
         self.requests().set_upgraded(slot, number, has_left);
     }
 
+    /// Notes that another thread serves in the place of that of a request, whose response streams.
+    pub fn set_streaming(&self, number: u64) {
+        self.requests().set_streaming(number);
+    }
+
     /// Removes a request that is in flight. `false`: another one has replaced it in its slot.
     #[inline]
     pub fn remove(&self, slot: usize, number: u64) -> bool {

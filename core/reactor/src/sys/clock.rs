@@ -20,6 +20,12 @@ pub(crate) fn precise_us() -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
 }
 
+/// Microseconds of processor time that this process has used.
+pub(crate) fn processor_time_us() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+}
+
 /// Seconds since 1970.
 pub(crate) fn unix_time() -> u64 {
     clock_gettime(ClockId::RealtimeCoarse).tv_sec.max(0) as u64

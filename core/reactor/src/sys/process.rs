@@ -1,4 +1,4 @@
-//! Detects that this process was forked (fork(2)), and reads the limit of file descriptors (getrlimit(2)).
+//! Detects that this process was forked (fork(2)), and reads times of threads and the limit of file descriptors (getrlimit(2)).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -53,6 +53,14 @@ pub fn thread_id() -> u32 {
     let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
     KNOWN.set((forks, id));
     id
+}
+
+/// Microseconds in which a thread of this process ran, or waited for a processor (proc_pid_schedstat(5)). None: `/proc` is not
+/// there, or the kernel does not count that.
+pub(crate) fn wanted_time(thread: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    let mut nanoseconds = text.split_ascii_whitespace().map_while(|number| number.parse::<u64>().ok());
+    Some(nanoseconds.next()?.saturating_add(nanoseconds.next()?) / 1_000)
 }
 
 /// Descriptors that this process may have (`RLIMIT_NOFILE`).

@@ -80,6 +80,25 @@ pub(crate) fn wait(socket: BorrowedFd<'_>, input: bool, output: bool, millisecon
     let _ = poll(&mut [PollFd::from_borrowed_fd(socket, events)], Some(&timeout));
 }
 
+/// Whether the next record of TLS that has come is something else than an alert (RFC 8446 section 5). Where it is encrypted, all
+/// that is as short as an alert counts as one: no request is.
+pub(crate) fn has_record(socket: BorrowedFd<'_>) -> bool {
+    const ALERT: u8 = 21;
+    const CONTENT: u8 = 23;
+    /// Level, description, type and tag.
+    const LONGEST_ALERT: u16 = 2 + 1 + 16;
+    let mut head = [0; 5];
+    match recv(socket, &mut head, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((5, _)) => match head {
+            [ALERT, ..] => false,
+            [CONTENT, _, _, high, low] => u16::from_be_bytes([high, low]) > LONGEST_ALERT,
+            _ => true,
+        },
+        Ok((received, _)) => received > 0,
+        Err(_) => false,
+    }
+}
+
 /// A socket whose bytes are those of the protocol.
 #[derive(Debug)]
 pub(crate) struct PlainSocket(ServerFd);

@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 
 use poorhttp_http::{Event, Limits, ReadBuffer, RequestParser, Version};
-use poorhttp_reactor::{StreamEvent, StreamProtocol, StreamRequest};
+use poorhttp_reactor::{Multiplexing, StreamEvent, StreamProtocol, StreamRequest};
 
 use crate::timeouts::HANG;
 
@@ -46,8 +47,9 @@ pub(crate) struct Frames {
     goes_away: bool,
 }
 
-pub(crate) fn make(limits: &Limits) -> Box<dyn StreamProtocol> {
-    Box::new(Frames { limits: limits.clone(), ..Frames::default() })
+pub(crate) fn multiplexing() -> Multiplexing {
+    let make = |limits: &Limits| Box::new(Frames { limits: limits.clone(), ..Frames::default() }) as Box<_>;
+    Multiplexing { make: Arc::new(make), preface: b"H" }
 }
 
 impl Frames {
@@ -129,10 +131,14 @@ impl StreamProtocol for Frames {
         push(&mut self.output, b'W', stream, &bytes.to_be_bytes());
     }
 
-    fn send_head(&mut self, stream: u32, status: u16, fields: &[u8]) -> bool {
+    fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool {
         let head = [format!("{status}\r\n").as_bytes(), fields].concat();
         push(&mut self.output, b'H', stream, &head);
-        self.rooms.contains_key(&stream)
+        let is_open = self.rooms.contains_key(&stream);
+        if ends {
+            self.send_data(stream, b"", true);
+        }
+        is_open
     }
 
     fn send_data(&mut self, stream: u32, content: &[u8], ends: bool) -> Option<usize> {
@@ -162,6 +168,20 @@ impl StreamProtocol for Frames {
         if self.rooms.remove(&stream).is_some() {
             push(&mut self.output, b'R', stream, b"");
         }
+    }
+
+    fn waits_for_client(&self, stream: u32) -> bool {
+        self.rooms.get(&stream).is_none_or(|room| *room == 0)
+    }
+
+    fn cancel(&mut self, stream: u32) {
+        self.close(stream);
+    }
+
+    fn pass(&mut self, _seconds: u32) {}
+
+    fn is_mid_frame(&self) -> bool {
+        !self.input.is_empty() || self.content.1 > 0
     }
 
     fn output(&self) -> &[u8] {

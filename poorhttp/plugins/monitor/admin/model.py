@@ -66,8 +66,12 @@ if TYPE_CHECKING:
         #: Seconds for which threads have waited for the interpreter.
         interpreter_wait: float
         # Gauges
-        #: Requests that the application has.
+        #: Requests that the application has, without those of `streaming_threads`.
         in_flight: int
+        #: Responses sent in pieces for more than a second, with waits between them.
+        streaming: int
+        #: Those of them whose threads do not count among `threads`.
+        streaming_threads: int
         #: Requests that wait for a thread or for the interpreter.
         queued: int
         #: Seconds since the oldest request in flight began.
@@ -96,6 +100,8 @@ if TYPE_CHECKING:
         id: str
         #: The application has its connection, to speak another protocol.
         upgraded: bool
+        #: Its response streams, and its thread does not count among `threads`.
+        streaming: bool
 
     class Finished(TypedDict):
         """A request that has ended. Times are in seconds."""

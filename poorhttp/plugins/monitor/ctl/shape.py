@@ -63,6 +63,7 @@ REQUEST: Shape = {
     **dict.fromkeys(("line", "id"), str),
     "seconds": float,
     "upgraded": bool,
+    "streaming": bool,
 }
 
 FINISHED: Shape = {

@@ -128,7 +128,9 @@ def requests(document: Status) -> str:
                 service["name"],
                 str(request["number"]),
                 request["id"],
-                request["line"] + (" (upgraded)" if request["upgraded"] else ""),
+                request["line"]
+                + (" (upgraded)" if request["upgraded"] else "")
+                + (" (streaming)" if request["streaming"] else ""),
             )
             for request, worker, service in found
         ),

@@ -235,6 +235,7 @@ class Top:
             f"{units.rate(rates['errors'])} errors/s",
             f"p50 {p50}, p99 {p99}",
             f"{figures['in_flight']}{capacity} in flight",
+            *([f"{figures['streaming']} streaming"] if figures["streaming"] else ()),
             f"{queue_length(service)} waiting",
             f"{service['answering']}/{service['wanted']} workers"
             + (f" and {service['full']} full" if service["full"] else ""),

@@ -138,7 +138,7 @@ def _requests(status: Status, recent: Recent) -> Iterable[Row]:
                     _number(each["thread"], str(each["thread"] or "")),
                     _number(each["number"], str(each["number"])),
                     (each["id"], each["id"]),
-                    ("upgraded" if each["upgraded"] else "",) * 2,
+                    ("upgraded" if each["upgraded"] else "streaming" * each["streaming"],) * 2,
                     (each["line"], each["line"]),
                 )
 

@@ -73,7 +73,7 @@ def _of_service(service: Service, recent: Recent, now: float) -> Iterator[str]:
     yield from _of_capacity(service)
     for worker in service["workers"]:
         longest = max(
-            (each for each in worker["working_on"] if not each["upgraded"]),
+            (each for each in worker["working_on"] if not (each["upgraded"] or each["streaming"])),
             key=lambda each: each["seconds"],
             default=None,
         )

@@ -1,4 +1,4 @@
-"""All metrics, and their samples in a status document.
+"""All metrics, those that workers count taken from the reactor; their samples in a status document.
 
 What workers count is declared in `core/reactor/src/status/metrics.rs`, everything else here. The
 text formats, StatsD, OpenTelemetry and the table in docs/reference/metrics.md are made from both.

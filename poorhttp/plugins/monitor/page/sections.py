@@ -234,10 +234,17 @@ def workers(found: Sequence[Worker], recent: Recent) -> Html:
                     join(
                         html(
                             '<li><b class="{}">{}</b> {} <small>{}</small></li>',
-                            "bad" if each["seconds"] >= 10 and not each["upgraded"] else "",
+                            "bad"
+                            if each["seconds"] >= 10 and not (each["upgraded"] or each["streaming"])
+                            else "",
                             units.seconds(each["seconds"]),
                             code(each["line"]),
-                            _about(each["number"], each["id"], upgraded=each["upgraded"]),
+                            _about(
+                                each["number"],
+                                each["id"],
+                                "upgraded" * each["upgraded"],
+                                "streaming" * each["streaming"],
+                            ),
                         )
                         for each in sorted(worker["working_on"], key=lambda one: -one["seconds"])
                     ),
@@ -384,6 +391,7 @@ def more_figures(service: Service, now: float) -> Html:
         ("TLS handshakes", units.count(figures["tls_handshakes"])),
         ("Failed handshakes", units.count(figures["tls_failures"])),
         ("Connections upgraded (WebSocket)", units.count(figures["upgrades"])),
+        ("Responses that stream", units.count(figures["streaming"])),
         ("Waited for the interpreter", units.seconds(figures["interpreter_wait"])),
         (
             "Static files found in memory",
@@ -446,6 +454,5 @@ def _number(pid: int, number: int, request_id: str) -> Html:
     return html("{}, no. {} <small>{}</small>", pid, number, request_id)
 
 
-def _about(number: int, request_id: str, *, upgraded: bool = False) -> str:
-    parts = [f"no. {number}", request_id, "upgraded" if upgraded else ""]
-    return ", ".join(part for part in parts if part)
+def _about(number: int, *parts: str) -> str:
+    return ", ".join(part for part in (f"no. {number}", *parts) if part)

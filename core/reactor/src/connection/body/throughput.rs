@@ -1,4 +1,4 @@
-//! Minimum rate of uploads and downloads.
+//! Minimum rate of uploads and downloads, and the longest pause without a byte.
 
 /// The minimum rate that is required of a client.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,11 @@ pub(crate) struct Throughput {
 impl Throughput {
     pub(crate) fn begin(now: u64) -> Self {
         Throughput { since: now, progressed: now, ..Self::default() }
+    }
+
+    /// Measures from `now` on.
+    pub(crate) fn begin_again(&mut self, now: u64) {
+        *self = Throughput { bytes: self.bytes, marks: [self.bytes; PARTS], ..Self::begin(now) };
     }
 
     /// Notes that so many bytes have passed since the beginning.

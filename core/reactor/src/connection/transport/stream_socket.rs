@@ -46,6 +46,11 @@ impl StreamSocket {
         self.connection.input_end(self.stream)
     }
 
+    /// Whether what it has to send waits for its client.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.connection.waits_for_client(self.stream)
+    }
+
     /// Whether TLS of its connection ends here.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.connection.origin.over_tls
@@ -113,12 +118,13 @@ impl Transport for StreamSocket {
         true
     }
 
+    /// The client is too slow.
     fn shut_down(&self) -> bool {
-        self.connection.reset(self.stream)
+        self.connection.reset(self.stream, true)
     }
 
     fn reset(&self) {
-        self.connection.reset(self.stream);
+        self.connection.reset(self.stream, false);
     }
 
     /// A stream that was not finished ends by a reset in any case.

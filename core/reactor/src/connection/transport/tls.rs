@@ -1,4 +1,4 @@
-//! TLS on a socket.
+//! TLS on a socket: the handshake and what came of it, records in both directions.
 //!
 //! - Content that is reported as sent is in records that the kernel has taken. What it has not taken waits here, at most
 //!   [`ENCRYPTED_AT_ONCE`] bytes; the caller keeps that content, and gives it again with the next call.
@@ -191,6 +191,11 @@ impl TlsSocket {
             Ok(()) if is_done => Handshake::Done,
             Ok(()) => Handshake::Wait,
         }
+    }
+
+    /// Whether the handshake has agreed upon a protocol with streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.state().session.has_streams()
     }
 
     /// Whether the session has failed, and the alert for the client was made.

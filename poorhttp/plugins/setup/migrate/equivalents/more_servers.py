@@ -216,9 +216,12 @@ WAITRESS |= {
     for name in (
         *("recv_bytes", "send_bytes", "outbuf_overflow", "outbuf_high_watermark", "ipv4", "ipv6"),
         *("cleanup_interval", "log_socket_errors", "asyncore_loop_timeout", "asyncore_use_poll"),
-        *("channel_request_lookahead", "sockets"),
+        "sockets",
     )
 }
+WAITRESS["channel_request_lookahead"] = explained(
+    "waitress.client_disconnected needs no option.", "docs/guides/event-streams.md"
+)
 
 UVICORN = {
     "chdir": Rule(apply=folder),

@@ -1,0 +1,106 @@
+"""Responses in pieces that wait between them, handlers that wait before, and ones that compute."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+#: Set by `/end`: streams and handlers that wait end.
+ended = threading.Event()
+
+#: The thread of each path that waits or computes, for `/threads`.
+threads: dict[str, threading.Thread] = {}
+
+#: What the last `/left` has found.
+seen: list[bool] = []
+
+
+def events() -> Iterator[bytes]:
+    yield b"data: first\n\n"
+    ended.wait()
+    yield b"data: last\n\n"
+
+
+def computed() -> Iterator[bytes]:
+    """Compute between all pieces."""
+    while not ended.is_set():
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+        yield b"computed\n"
+
+
+def ticks() -> Iterator[bytes]:
+    while not ended.is_set():
+        yield b"tick\n"
+        time.sleep(0.05)
+
+
+def asked(environ: dict[str, Any]) -> Iterator[bytes]:
+    """Send a piece, and then whether the client has left, once the file of the query exists."""
+    yield b"begun\n"
+    while not os.path.exists(environ["QUERY_STRING"]):
+        time.sleep(0.01)
+    keys = ("poorhttp.client_disconnected", "waitress.client_disconnected")
+    yield repr([environ[key]() for key in keys]).encode()
+
+
+def left(environ: dict[str, Any]) -> Iterator[bytes]:
+    """Ask whether the client has left until it has."""
+    seen[:] = [environ["poorhttp.client_disconnected"]()]
+    yield b"begun\n"
+    while not environ["waitress.client_disconnected"]():
+        time.sleep(0.01)
+    seen.append(True)
+
+
+def elsewhere(ask: Callable[[], bool]) -> str:
+    """Return the message of the error that another thread gets."""
+    found: list[str] = []
+
+    def call() -> None:
+        try:
+            ask()
+        except RuntimeError as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    path = environ["PATH_INFO"]
+    if path in ("/before", "/computed", "/events", "/written"):
+        threads[path] = threading.current_thread()
+        ended.clear()
+    if path == "/before":
+        ended.wait()
+    write = start_response("200 OK", [("Content-Type", "text/event-stream")])
+    if path == "/events":
+        return events()
+    if path == "/computed":
+        return computed()
+    if path == "/ticks":
+        ended.clear()
+        return ticks()
+    if path == "/asked":
+        return asked(environ)
+    if path == "/left":
+        return left(environ)
+    if path == "/written":
+        write(b"data: first\n\n")
+        ended.wait()
+        write(b"data: last\n\n")
+        return []
+    if path == "/end":
+        ended.set()
+    if path == "/elsewhere":
+        return [repr(elsewhere(environ["poorhttp.client_disconnected"])).encode()]
+    names = {path: thread.name for path, thread in threads.items()}
+    answers = {"/threads": names, "/seen": seen, "/alive": threading.active_count()}
+    return [repr(answers.get(path, "light")).encode()]
