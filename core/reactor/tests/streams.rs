@@ -412,6 +412,7 @@ fn an_unknown_frame_ends_the_connection_and_its_streams() {
     let failed: Mutex<Sender<()>> = Mutex::new(failed);
     let server = Server::new(1, Options { timeouts: patient(), ..Options::default() }, move |mut exchange| {
         start(&mut exchange);
+        exchange.write(b"begun").unwrap();
         while exchange.write(b"").is_ok() {
             exchange.waiter().unwrap().wait(Interest::default(), SOON);
         }
@@ -419,6 +420,8 @@ fn an_unknown_frame_ends_the_connection_and_its_streams() {
     });
     let mut client = Client::new(server.address);
     client.get(1, "/");
+    // A request that comes with it is not handed out.
+    assert_eq!(client.next().kind, 'H');
     client.send('?', 0, b"");
     has_failed.recv_timeout(HANG).unwrap();
     let frames: Vec<_> = std::iter::from_fn(|| client.frame()).map(|frame| frame.kind).collect();
