@@ -137,8 +137,11 @@ def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Serve
 
 
 def unanswered(trace: Trace) -> list[int]:
-    """The most requests that were unanswered at the same time, in each second of a run."""
-    changes = [(begun, 1) for begun in trace.intended] + [(ended, -1) for ended in trace.ended]
+    """The most requests that were unanswered at the same time, in each second of a run.
+
+    From when they were sent: a client that is late limits what is under way then.
+    """
+    changes = [(sent, 1) for sent in trace.sent] + [(ended, -1) for ended in trace.ended]
     most: list[int] = []
     now = 0
     for time, change in sorted(changes):
