@@ -11,11 +11,10 @@ use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
 use crate::compressed::{Compressed, Form};
-use crate::fields::{self, Fields};
+use crate::fields::Fields;
+use crate::file_context::FileContext;
 use crate::file_id::FileId;
 use crate::folder::Folder;
-use crate::hashed_name::is_hashed;
-use crate::options::Options;
 use crate::precompressed::Precompressed;
 use crate::reply::{Content, Reply};
 use crate::representation::{Representation, is_gzip};
@@ -23,35 +22,6 @@ use crate::{error_reply, live_reload};
 
 /// Attempts to read a file that is being written to.
 const MOST_RETRIES: usize = 3;
-
-/// The parameters of [`CachedFile::open`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FileContext<'a> {
-    pub(crate) options: &'a Options,
-    /// Request path, which selects additional fields.
-    pub(crate) path: &'a [u8],
-    /// Whether clients ask for the file by its path, and not an application.
-    pub(crate) published: bool,
-    /// Whether compressed copies are used.
-    pub(crate) precompressed: bool,
-    /// Whether live reload is on.
-    pub(crate) live: bool,
-    /// Files up to this length are loaded, larger ones held open.
-    pub(crate) small: u64,
-    /// Seconds since 1970.
-    pub(crate) now: u64,
-    /// Number of the current poll.
-    pub(crate) poll: u64,
-}
-
-impl FileContext<'_> {
-    /// Whether the file never changes under its name.
-    pub(crate) fn is_immutable(&self) -> bool {
-        self.published
-            && self.options.immutable.iter().any(|prefix| fields::is_below(prefix, self.path))
-            && is_hashed(self.path)
-    }
-}
 
 /// A file and its representations.
 #[derive(Debug)]

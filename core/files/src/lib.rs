@@ -9,6 +9,7 @@
 //! static_root.rs     a published folder: from a path to a reply
 //! file_name.rs       validation of file names
 //! folder.rs          opens files below the folder only; walk.rs does so without openat2(2)
+//! file_context.rs    what representations depend on besides the file
 //! file_id.rs         device, inode, size and times: whether a file has changed
 //! cached_file.rs     a file with its representations; precompressed.rs its compressed copies
 //! compressed.rs      the content of a file in codings that were asked for
@@ -30,6 +31,7 @@ mod cached_file;
 mod compressed;
 mod error_reply;
 mod fields;
+mod file_context;
 mod file_id;
 mod file_name;
 mod folder;

@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use poorhttp_http::{ConditionalFields, ContentCoding, Precondition, Ranges, Validators};
 
-use crate::cached_file::FileContext;
 use crate::fields::{self, Fields};
+use crate::file_context::FileContext;
 use crate::file_id::FileId;
 use crate::multipart::multipart;
 use crate::options::Options;

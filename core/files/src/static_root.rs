@@ -9,7 +9,8 @@ use poorhttp_http::{ConditionalFields, Head, Validators, http_date};
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Partition};
-use crate::cached_file::{CachedFile, FileContext};
+use crate::cached_file::CachedFile;
+use crate::file_context::FileContext;
 use crate::file_name::{FileName, c_string, encoded, hides_slash};
 use crate::folder::{Folder, Resolver};
 use crate::listing::Listing;
