@@ -14,6 +14,7 @@ from poorhttp.process.control_channel import (
     BROKEN,
     FULL,
     GREENLETS,
+    OWN_USR1,
     PING,
     PONG,
     RECYCLE,
@@ -67,6 +68,7 @@ class WorkerHandle:
     broken = False  # it serves an error page, because its application could not be loaded
     again = False  # its application could not be loaded, perhaps because an older version runs
     replaced = False  # the application has replaced the handler of a signal to stop
+    own_usr1 = False  # the application has a handler of SIGUSR1
     greenlets: str | None = None  # the package by whose greenlets it has replaced threads
 
     # How it goes on
@@ -104,6 +106,7 @@ class WorkerHandle:
             self.recycle_reason = self.recycle_reason or "it has begun max_requests requests"
         self.reported.update(received)
         self.replaced |= REPLACED in received
+        self.own_usr1 |= OWN_USR1 in received
         for package, message in GREENLETS.items():
             if message in received:
                 self.greenlets = package

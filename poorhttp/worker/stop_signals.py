@@ -13,7 +13,7 @@ from poorhttp._core import Reactor, signal_action
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
 from poorhttp.process import signals, terminal_modes
-from poorhttp.process.control_channel import REPLACED
+from poorhttp.process.control_channel import OWN_USR1, REPLACED
 from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS, signal
 
 TYPE_CHECKING = False
@@ -109,10 +109,12 @@ class StopSignals:
         return ", ".join(signals.name(each) for each in STOP_SIGNALS if self.is_replaced(each))
 
     def note_replaced(self) -> None:
-        """Tell the main process if a signal to stop may not reach this one."""
-        if self.channel >= 0 and self.replaced():
+        """Tell the main process if a signal may not reach this one, or is the application's."""
+        notes = REPLACED if self.replaced() else b""
+        notes += OWN_USR1 if self.is_replaced(signal.SIGUSR1) else b""
+        if self.channel >= 0 and notes:
             with suppress(OSError):
-                os.write(self.channel, REPLACED)
+                os.write(self.channel, notes)
 
     def attach(self, reactor: Reactor) -> None:
         """Stop this reactor when a stop signal arrives.

@@ -27,7 +27,7 @@ def handle(*numbers):
 
 def register(*numbers):
     for number in numbers:
-        faulthandler.register(number, open(os.devnull, "w"))
+        faulthandler.register(number, open("dump", "w"))
 
 def ignore(*numbers):
     for number in numbers:
@@ -84,6 +84,7 @@ def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: P
             return "said" in errors.read_text() and bool(access.read_text())
 
         wait_for(is_written, "lines in the new files")
+        assert what != "register" or not (tmp_path / "dump").read_text(), "it was asked for none"
         assert children(server.process.pid) == before
 
 
