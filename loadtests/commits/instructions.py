@@ -1,4 +1,4 @@
-"""The command `instructions`: instructions of one request in each mode, on two commits.
+"""The command `instructions`: processor instructions of one request in each mode, on two commits.
 
 Callgrind counts what the server executes in user space, with `supervisor = off`, so that it is one
 process. The count is the same on a busy machine: one in a hundred can be seen, for which durations

@@ -2,6 +2,6 @@
 
 - `study`: both studies.
 - `scenarios`: number of connections, request, expected response.
-- `experiments`: the experiments of `show`.
+- `experiments`: the runs of `show`.
 - `report`: the promised figures; what a request costs each server, and how fast it answers.
 """

@@ -1,4 +1,4 @@
-"""Experiments for promised figures that a plain comparison does not measure."""
+"""Runs of the study `show`: memory, start, and a request beside one that sleeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address `admin` in the main process: its process, the last hour, answers to questions."""
+"""The address `admin`: runs its process, answers `ctl`, keeps the history of an hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Connections with many streams: their turns, their new streams, and threads that wait for a stream.
+//! Connections with many streams: sends and receives for all of them, hands out new ones, and has threads wait for one.
 //!
 //! The connection stays in its slot and registered with the poller. Each stream has a slot of its own, in which it waits as a
 //! connection of HTTP/1 does: for its turn, for data, for room and for its deadline. What comes for a stream is an event of its slot.

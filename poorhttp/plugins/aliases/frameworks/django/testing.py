@@ -1,4 +1,4 @@
-"""Test cases of Django with a live server, which is poorhttp."""
+"""`poorhttp.frameworks.django.testing`: public name of `plugins.testing.django_live_server`."""
 
 from poorhttp.plugins.testing.django_live_server import LiveServerTestCase, StaticLiveServerTestCase
 
