@@ -1,4 +1,4 @@
-"""The light page as a bare WSGI application: without a dispatch table, to see what the table costs.
+"""The page `light` as a bare WSGI function, to compare it with the one in a dispatch table.
 
 Needs nothing but Python, so that every server can serve it.
 """

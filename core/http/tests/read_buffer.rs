@@ -1,4 +1,4 @@
-//! The receive buffer: its capacity, when it grows or shrinks, and that its head stays intact.
+//! The receive buffer: its capacity, when it grows or shrinks; the head of a request in it stays intact.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

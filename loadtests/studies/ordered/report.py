@@ -1,4 +1,4 @@
-"""Report of the study `ordered`: distributions, and the old study's figures beside today's."""
+"""Report of the study `ordered`: distributions of response times, beside the figures of 2008."""
 
 from __future__ import annotations
 

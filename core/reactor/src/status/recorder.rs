@@ -1,4 +1,4 @@
-//! Notes requests that have ended, for all threads of a worker: one writes at a time.
+//! Notes the slowest requests, the last errors and refusals in the shared memory of a worker, one thread at a time.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Request bodies while they are received, and temporary files and the minimum rate of bodies both ways.
+//! Bodies: of requests while they are received; of requests and responses, temporary files and the minimum rate.
 //!
 //! ```text
 //! incoming.rs     buffer of a request body while it is received, and the complete body
