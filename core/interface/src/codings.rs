@@ -1,7 +1,6 @@
 //! Interface of encoders of content codings (gzip, Brotli, zstd), which another extension module implements.
 
 use std::ffi::c_void;
-use std::fmt;
 
 use poorhttp_http::ContentCoding;
 
@@ -71,12 +70,7 @@ pub trait Encoder: Send {
     }
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn Encoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Encoder")
-    }
-}
+crate::debug_by_name!(Encoder);
 
 /// Makes encoders.
 pub trait Encoders: Send + Sync {
@@ -84,12 +78,7 @@ pub trait Encoders: Send + Sync {
     fn encoder(&self, coding: ContentCoding, level: i32, body: Body) -> Result<Box<dyn Encoder>, Failed>;
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn Encoders {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Encoders")
-    }
-}
+crate::debug_by_name!(Encoders);
 
 /// Name of the capsule that holds a [`CodingsTable`].
 pub const CODINGS: &std::ffi::CStr = c"poorhttp.codings.1";

@@ -12,6 +12,19 @@
 
 #![forbid(unsafe_code)]
 
+/// `Debug` of a trait's objects by the name of the trait, so that the table of functions of each implementation does not hold the
+/// derived `Debug` of all that it owns.
+#[macro_export]
+macro_rules! debug_by_name {
+    ($name:ident) => {
+        impl std::fmt::Debug for dyn $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        }
+    };
+}
+
 pub mod codings;
 pub mod kernel;
 pub mod table;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ffi::c_void;
-use std::fmt;
 
 use crate::kernel::{KernelKeys, Records};
 use crate::table::{Header, Sink};
@@ -40,12 +39,7 @@ pub trait Certificates: Send + Sync {
     fn replace(&self, written: &[u8]) -> Result<(), String>;
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn Certificates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Certificates")
-    }
-}
+crate::debug_by_name!(Certificates);
 
 /// The server's side of a session, without I/O.
 pub trait Session: Send {
@@ -96,12 +90,7 @@ pub trait Session: Send {
     fn variables(&self) -> Variables;
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Session")
-    }
-}
+crate::debug_by_name!(Session);
 
 /// Bits of the state of a session, as the functions of [`TlsTable`] return them.
 pub mod flags {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
-use std::{fmt, thread};
 
 use crate::channel::{self, Channel};
 use crate::connection::shared_socket::SharedSocket;
@@ -36,12 +36,7 @@ pub trait TimeoutHandler: Send + Sync {
     fn stuck(&self, request: &TimedRequest);
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn TimeoutHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TimeoutHandler")
-    }
-}
+poorhttp_interface::debug_by_name!(TimeoutHandler);
 
 /// Options of the reactor that the thread needs.
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 //! returned, and [`crate::scheduler::streams`] passes it on.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -37,24 +36,14 @@ pub(crate) trait Carrier: Send + Sync {
     fn fd(&self) -> BorrowedFd<'_>;
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn Carrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Carrier")
-    }
-}
+poorhttp_interface::debug_by_name!(Carrier);
 
 /// Who is told that a stream, or the connection itself, has something to do. Called without the lock of the connection.
 pub(crate) trait StreamOwner: Send + Sync {
     fn tell(&self, events: &[Ready]);
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn StreamOwner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StreamOwner")
-    }
-}
+poorhttp_interface::debug_by_name!(StreamOwner);
 
 /// Index and generation of a slot.
 pub(crate) type Slot = (u32, u32);

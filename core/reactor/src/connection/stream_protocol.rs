@@ -108,12 +108,7 @@ pub trait StreamProtocol: Send {
     fn is_finished(&self) -> bool;
 }
 
-// By hand, so that the table of functions of each implementation does not hold the derived `Debug` of all that it owns.
-impl fmt::Debug for dyn StreamProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StreamProtocol")
-    }
-}
+poorhttp_interface::debug_by_name!(StreamProtocol);
 
 /// Makes the protocol of a new connection.
 pub type MakeStreamProtocol = Arc<dyn Fn(&Limits) -> Box<dyn StreamProtocol> + Send + Sync>;
