@@ -1,4 +1,4 @@
-"""The command line of `advise`."""
+"""The command line of `advise`, which finds mode, threads and workers for an application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload of a search: requests for paths, recorded requests, or a Locust file.
+"""What `advise` asks the application for: requests for paths, recorded requests, or a Locust file.
 
 Recorded are an access log (Common, Combined or ours in JSON), JSON Lines, or HAR.
 """

@@ -1,4 +1,4 @@
-//! Which responses are compressed, how their fields change, and what encoders in use may need.
+//! Which responses are compressed, how their fields change, and how much memory the encoders in use may take.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

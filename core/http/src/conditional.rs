@@ -1,4 +1,4 @@
-//! Conditional requests (RFC 9110 section 13).
+//! Decides conditional requests: whether `If-Match`, `If-None-Match` and the like hold (RFC 9110 section 13).
 
 use std::time::UNIX_EPOCH;
 

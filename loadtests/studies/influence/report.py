@@ -1,4 +1,4 @@
-"""Report of the study `influence`: tables, analysis of variance, and bottlenecks."""
+"""Report of the study `influence`: how much servers and clients matter, by variance."""
 
 from __future__ import annotations
 
