@@ -1,4 +1,4 @@
-"""The class `WorkerOptions`: all options with which a worker makes its reactor (in Rust).
+"""Every option that Rust reads, those of static files too: a field each of `WorkerOptions`.
 
 Rust has the same fields (`core/reactor/src/options.rs`, `core/files/src/options.rs` and
 `core/python/src/options.rs`), and refuses an object with others, or with values of other types.

@@ -1,4 +1,4 @@
-//! Static files: from a request path to a reply. No sockets and no Python.
+//! Static files: from a request path to a reply, without sockets and Python; the list of the files.
 //!
 //! A [`StaticRoot`] is a published folder. It returns a [`Reply`]: status, fields, and content as bytes in memory or parts of
 //! open files, which the reactor sends. A [`Cache`] that all roots share holds small files that were requested before.

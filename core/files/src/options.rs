@@ -1,4 +1,4 @@
-//! Options of a published folder.
+//! Options of a published folder, the same fields as `StaticOptions` in `poorhttp/worker/options.py`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reads the object `WorkerOptions` of Python; options of the configuration are declared in `core/reactor` and `core/files`.
+//! Converts `WorkerOptions` of `poorhttp/worker/options.py` by the names of its fields: a new option needs no line here.
 //!
 //! `poorhttp/worker/options.py` declares the same fields for Python. A field that one side does not have, or that has another
 //! type, is a TypeError that names it.

@@ -1,4 +1,4 @@
-//! Published folders, opened as the options say.
+//! Opens published folders, and passes their options on unread.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Options of a reactor: `Settings`, which are named as in the configuration, and `Options`, all that a reactor is made with.
+//! Options of a reactor: `Settings`, the same fields as in `poorhttp/worker/options.py`, and `Options`, all it is made with.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One TLS session: bytes of the peer in, content out, and back; how its handshake went, for metrics. No sockets.
+//! One TLS session: bytes of the peer in, content out, and back; whether it was resumed, for the environ. No sockets.
 //!
 //! It is built on rustls' unbuffered interface: the caller has the buffers, so an idle session holds none, and what was
 //! received is decrypted where it lies.

@@ -1,4 +1,4 @@
-//! Trusted proxies (`trusted_proxies`) and the headers they may use (`forwarded_headers`).
+//! Trusted proxies (`trusted_proxies`), and which of the headers of `forwarded.rs` they may use (`forwarded_headers`).
 
 use std::net::{IpAddr, SocketAddr};
 

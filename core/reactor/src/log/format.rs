@@ -1,4 +1,4 @@
-//! Parser of access-log format strings: text and directives such as `%h`.
+//! Parser of access-log format strings: text, directives such as `%h`, and what has to be collected or timed for them.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Measures how long a request has waited: behind other requests, and since it arrived.
+//! Since when requests may have waited, from the times of polls: for overload, and for those whose times are taken.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Logs of requests, and their times: whether times are taken; what is noted of a response when it is complete, and when it is sent.
+//! Decides whether requests are timed (for metrics and logs that ask for it); what is noted of a response when it is complete, and when sent.
 //!
 //! ```text
 //! mod.rs       what logs and times depend on; names of requests

@@ -1,4 +1,4 @@
-//! Updates the metrics of a worker: bytes, states of connections, and times of requests.
+//! Counts bytes, states of connections and times of requests; other metrics are counted where they happen.
 
 use std::mem;
 use std::sync::atomic::Ordering;
