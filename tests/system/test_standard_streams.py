@@ -105,7 +105,7 @@ def test_programs_with_a_server_have_them(call: str) -> None:
     if call == "Server":
         call = "server = poorhttp.Server(app); os.kill(os.getpid(), 15)"
     code = (
-        "import os, signal, sys, threading\n"
+        "import os, signal, sys, threading, time\n"
         "report = os.dup(1)\n"
         "for fd in range(3):\n"
         "    os.close(fd)\n"
@@ -116,7 +116,11 @@ def test_programs_with_a_server_have_them(call: str) -> None:
         "def stop(number, frame):\n"
         "    pass\n"
         "signal.signal(signal.SIGTERM, stop)\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), 15)).start()\n"
+        "def end():\n"
+        "    while not time.sleep(0.5):\n"
+        "        os.kill(os.getpid(), 15)\n"
+        # The first may come before the server handles it.
+        "threading.Thread(target=end, daemon=True).start()\n"
         f"{call}\n"
         "found = [os.readlink(f'/proc/self/fd/{fd}') for fd in range(3)]\n"
         "os.write(report, repr(found).encode())\n"
