@@ -44,7 +44,7 @@ STUCK = b"t"  # a request cannot be interrupted
 REFORK = b"k"  # workers may be forked from it
 PROMOTED = b"P"  # it has finished its requests, and waits for the listening sockets
 REPLACED = b"g"  # the application has replaced the handler of a signal to stop
-OWN_USR1 = b"1"  # the application has a handler of SIGUSR1: logs are reopened by the message only
+OWN_USR1 = b"1"  # a library handles SIGUSR1, past Python: logs are reopened by the message only
 #: It cannot begin: all that follows is the reason; from one that has served, only what is received
 #: with it.
 FAILED = b"e"

@@ -68,7 +68,7 @@ class WorkerHandle:
     broken = False  # it serves an error page, because its application could not be loaded
     again = False  # its application could not be loaded, perhaps because an older version runs
     replaced = False  # the application has replaced the handler of a signal to stop
-    own_usr1 = False  # the application has a handler of SIGUSR1
+    own_usr1 = False  # a library handles SIGUSR1, past Python
     greenlets: str | None = None  # the package by whose greenlets it has replaced threads
 
     # How it goes on

@@ -268,7 +268,7 @@ class WorkerPool:
     def reopen_logs(self) -> None:
         """Have all processes reopen their logs: by a signal, and by a message if that is lost."""
         for each in self._processes:
-            # The application's own handler may dump tracebacks, which can crash busy threads.
+            # faulthandler's handler dumps tracebacks, which can crash busy threads.
             if not (isinstance(each, WorkerHandle) and each.own_usr1):
                 signals.send_if_handled(each.pid, signal.SIGUSR1)
         for worker in self.workers.values():

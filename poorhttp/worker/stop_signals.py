@@ -111,7 +111,11 @@ class StopSignals:
     def note_replaced(self) -> None:
         """Tell the main process if a signal may not reach this one, or is the application's."""
         notes = REPLACED if self.replaced() else b""
-        notes += OWN_USR1 if self.is_replaced(signal.SIGUSR1) else b""
+        # Such a handler may read other threads while they run. One of Python gets the signal.
+        handler, action = self.handlers[signal.SIGUSR1]
+        is_ours = signal.getsignal(signal.SIGUSR1) is handler
+        if is_ours and signal_action(signal.SIGUSR1) != action:
+            notes += OWN_USR1
         if self.channel >= 0 and notes:
             with suppress(OSError):
                 os.write(self.channel, notes)
