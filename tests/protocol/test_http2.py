@@ -293,6 +293,19 @@ def test_slow_clients(serve: Serve) -> None:
         assert made.get("/one").body == b"hello"
 
 
+def test_a_scheme_of_tls_without_tls(serve: Serve) -> None:
+    """HAProxy writes `https` whatever its clients speak: it is neither refused nor believed."""
+    for trusted in ("127.0.0.1", "192.0.2.1"):
+        server = serve(ECHO, ON, "--trusted-proxies", trusted)
+        pseudo = [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/")]
+        with client(server) as made:
+            for said in ((), (("x-forwarded-proto", "https"),)):
+                stream = made.whole(made.begin_with([*pseudo, *said]))
+                is_believed = said and trusted == "127.0.0.1"
+                scheme = "https" if is_believed else "http"
+                assert text_of(stream)["wsgi.url_scheme"] == scheme
+
+
 # Streams beside each other
 
 

@@ -168,7 +168,8 @@ impl HeadBuilder {
             path @ ([b'/', ..] | b"*") => target::parse(self.pseudo(METHOD), path, self.head.target.start())?,
             _ => return Err(Reject::bad("a :path that does not begin with a slash")),
         };
-        self.head.parts.is_https = self.pseudo(SCHEME).eq_ignore_ascii_case(b"https");
+        // A :scheme of https is not refused without TLS: only trusted gateways begin HTTP/2 there (the option http2), and HAProxy writes
+        // https whatever its clients speak (RFC 9110 section 7.4). Nor is it believed: X-Forwarded-Proto and the like say who speaks TLS.
         if self.found[AUTHORITY].is_some() {
             let pseudo = std::mem::take(&mut self.pseudo);
             let authority = self.found[AUTHORITY].map_or(&b""[..], |span| span.of(&pseudo));
