@@ -71,7 +71,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants mutants-python wheels sdist clean
+.PHONY: run fetch modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants mutants-python wheels sdist clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -231,6 +231,10 @@ $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
 $(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
 	$(install) --editable '.[docs]'
 	@touch $@
+
+# What tests and lint need from pip, without the source: .ci/run has it fetched while the source is compiled.
+fetch: $(VENV)/venv.ready
+	@$(python) core/bootstrap.py tools gevent test lab docs lint
 
 # Only its tools: the source is not built for this machine.
 $(VENV)/wheels.ready: setup.cfg | $(VENV)/venv.ready

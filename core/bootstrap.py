@@ -2,7 +2,7 @@
 
     bootstrap.py venv FOLDER        a virtual environment with pip and the build tools
     bootstrap.py install WHAT ...   what pip installs, the source (`.`, '.[test]') or packages
-    bootstrap.py tools EXTRA        the packages of an extra of setup.cfg
+    bootstrap.py tools EXTRA ...    the packages of extras of setup.cfg
     bootstrap.py run COMMAND ...    the command, with a Rust toolchain on its PATH
 
 `run` uses the cargo that is there. Where none is, or an old one, it installs Rust for this user
@@ -117,16 +117,18 @@ def make_virtualenv(folder: str) -> None:
         )
 
 
-def install_tools(extra: str) -> None:
-    """Install what an extra of setup.cfg names into the Python that runs this."""
+def install_tools(extras: "list[str]") -> None:
+    """Install what extras of setup.cfg name into the Python that runs this."""
     import configparser
 
     setup = configparser.ConfigParser()
     setup.read(os.path.join(ROOT, "setup.cfg"), encoding="utf-8")
-    packages = [line for line in setup["options.extras_require"][extra].split("\n") if line]
+    lines = "\n".join(setup["options.extras_require"][extra] for extra in extras).split("\n")
+    packages = [line for line in lines if line]
     from progress import Step
 
-    with Step("packages", f"of the extra {extra} in setup.cfg: a minute the first time") as step:
+    names = " and ".join(extras)
+    with Step("packages", f"of setup.cfg for {names}: a minute or two the first time") as step:
         run_pip(packages, dict(os.environ), step.report)
 
 
@@ -382,15 +384,15 @@ def main(arguments: "list[str]") -> None:
 def run_command(arguments: "list[str]") -> None:
     if len(arguments) == 2 and arguments[0] == "venv":
         make_venv(arguments[1])
-    elif len(arguments) == 2 and arguments[0] == "tools":
-        install_tools(arguments[1])
+    elif len(arguments) > 1 and arguments[0] == "tools":
+        install_tools(arguments[1:])
     elif len(arguments) > 1 and arguments[0] == "install":
         install(arguments[1:])
     elif len(arguments) > 1 and arguments[0] == "run":
         environment = rust_environment()
         os.execvpe(arguments[1], arguments[1:], environment)
     else:
-        stop("usage: bootstrap.py venv FOLDER | install WHAT ... | tools EXTRA | run COMMAND ...")
+        stop("usage: bootstrap.py venv FOLDER | install WHAT ... | tools EXTRA ... | run WORD ...")
 
 
 if __name__ == "__main__":
