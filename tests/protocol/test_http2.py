@@ -10,6 +10,7 @@ import socket
 import ssl
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import Serve
@@ -17,6 +18,7 @@ from tests.support import binary_upgrade
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, Stream
 from tests.testkit.client import Connection
+from tests.testkit.process import children
 from tests.testkit.server import AT_ONCE, Program, Server, command, run, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -340,6 +342,29 @@ def test_a_slow_reader_of_one_stream_holds_up_no_other(mode: str) -> None:
         for stream in slow:
             made.read(stream)
         assert {len(made.whole(stream).body) for stream in slow} == {5_000_000}
+
+
+def test_streams_that_wait_for_content_have_no_buffers() -> None:
+    """2,000 of them need at most 4 KiB each, and with a part of their content as well."""
+    with Server(ECHO, "threading", ON, "--workers", "1") as server:
+        (worker,) = map(psutil.Process, children(server.process.pid))
+        clients = [client(server) for _ in range(10)]
+        for made in clients:
+            made.post("/", b"warm")
+        before = worker.memory_info().rss
+        streams = [(made, made.begin("/", method="POST", ended=False)) for made in clients * 200]
+        for made in clients:
+            made.ping()
+        for made, stream in streams:
+            made.send(stream, b"part")
+        for made in clients:
+            made.ping()
+        assert worker.memory_info().rss - before <= 8 << 20
+        for made, stream in streams[::100]:
+            made.send(stream, ended=True)
+            assert made.whole(stream).status == 200
+        for made in clients:
+            made.close()
 
 
 def test_one_connection_does_not_take_all_turns(tmp_path: Path) -> None:

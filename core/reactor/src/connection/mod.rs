@@ -48,6 +48,7 @@ use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};
 use crate::connection::stream_protocol::Negotiation;
 use crate::connection::timing::Timing;
+use crate::connection::transport::Socket;
 use crate::connection::transport::tls::TlsSocket;
 use crate::log::entry::Unsent;
 use crate::log::request_id::RequestName;
@@ -185,6 +186,7 @@ impl Connection {
         // The poller knows only the connection of the stream, from which events of the stream come.
         Connection {
             request,
+            readable: false,
             registered: true,
             is_stream: true,
             received,
@@ -367,6 +369,20 @@ impl Connection {
 
     /// Receives a large piece of a body directly into the body's buffer. `None`: framing may come before it.
     fn receive_content(&mut self, most: usize) -> Option<Received> {
+        if let Socket::Stream(stream) = &self.socket.transport {
+            let body = self.request.buffers.as_mut()?.body.as_mut()?;
+            let take = |content: &[u8]| body.append(content).map_err(|_| Errno::NOMEM);
+            let received = stream.receive_up_to(most.min(ReadBuffer::MAX_ROOM), take);
+            if received == Err(Errno::NOMEM) {
+                return Some(Received::NoMemory);
+            }
+            let received = note_received(received, &**stream, most, &mut self.readable, self.hangup);
+            if let Received::Something(bytes) = received {
+                self.request.parser.take_content(bytes as u64);
+                self.received += bytes as u64;
+            }
+            return Some(received);
+        }
         let expected = self.request.parser.expected();
         let buffers = self
             .request

@@ -482,6 +482,19 @@ impl State {
 impl Multiplexed {
     /// Receives content. 0: it has ended, see [`Multiplexed::input_end`].
     pub(crate) fn receive(&self, stream: u32, room: &mut [u8]) -> Result<usize, Errno> {
+        self.receive_up_to(stream, room.len(), |content| {
+            room[..content.len()].copy_from_slice(content);
+            Ok(())
+        })
+    }
+
+    /// Passes content to `take`, at most so many bytes, and returns how many. 0: it has ended, see [`Multiplexed::input_end`].
+    pub(crate) fn receive_up_to(
+        &self,
+        stream: u32,
+        most: usize,
+        take: impl FnOnce(&[u8]) -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
         let mut guard = self.lock();
         let state = &mut *guard;
         let Some(of_stream) = state.streams.get_mut(&stream) else { return Err(Errno::CONNRESET) };
@@ -495,8 +508,8 @@ impl Multiplexed {
                 None => Err(Errno::AGAIN),
             };
         }
-        let bytes = room.len().min(of_stream.input.len() - of_stream.taken);
-        room[..bytes].copy_from_slice(&of_stream.input[of_stream.taken..of_stream.taken + bytes]);
+        let bytes = most.min(of_stream.input.len() - of_stream.taken);
+        take(&of_stream.input[of_stream.taken..of_stream.taken + bytes])?;
         of_stream.taken += bytes;
         if !of_stream.has_input() {
             // An idle stream keeps no buffer.

@@ -129,8 +129,8 @@ fn add(state: &State, streams: &Arc<Multiplexed>, begun: Begun) {
     // Before it is ready: what comes from now on is told to its slot.
     streams.set_slot(stream, (index, generation));
     let mut connection = Connection::of_stream(index, generation, socket, request);
-    // Its client may have left it with the same bytes.
-    connection.note(false, streams.is_gone(stream), false);
+    // Content may have come with the same bytes, or its client may have left it.
+    connection.note(streams.may_receive(stream), streams.is_gone(stream), false);
     if let Some(reject) = reject {
         connection.transition(PhaseEvent::Refuse(reject));
     }

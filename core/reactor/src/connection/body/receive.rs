@@ -58,10 +58,14 @@ pub(crate) fn receive_streamed(connection: &mut Connection, limits: &Limits, roo
         if mem::take(&mut streamed.awaits_continue) {
             return Streamed::Interim(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec());
         }
-        let expected = connection.request.parser.expected();
+        let expected = match connection.is_stream() {
+            // Its content has no framing.
+            true => u64::MAX,
+            false => connection.request.parser.expected(),
+        };
         let most = room.len().min(usize::try_from(expected).unwrap_or(usize::MAX));
         // What a read buffer holds has been parsed.
-        let is_direct = most >= DIRECT;
+        let is_direct = most >= DIRECT || connection.is_stream();
         let received =
             if is_direct { connection.receive_into(&mut room[..most]) } else { connection.receive(usize::MAX) };
         match received {

@@ -46,6 +46,15 @@ impl StreamSocket {
         self.connection.input_end(self.stream)
     }
 
+    /// Passes content to `take`, at most so many bytes; see [`Multiplexed::receive_up_to`].
+    pub(crate) fn receive_up_to(
+        &self,
+        most: usize,
+        take: impl FnOnce(&[u8]) -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
+        self.connection.receive_up_to(self.stream, most, take)
+    }
+
     /// Whether what it has to send waits for its client.
     pub(crate) fn waits_for_client(&self) -> bool {
         self.connection.waits_for_client(self.stream)
