@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -146,8 +147,8 @@ def faults() -> Iterator[Fault]:
             yield from Faults(file).found
 
 
-def is_caught(fault: Fault) -> bool:
-    """Whether the tests that cover the file fail with the fault in it."""
+def caught_by(fault: Fault) -> str:
+    """Return which test of those that cover the file fails with the fault in it; empty: none."""
     original = fault.file.read_bytes()
     changed = original[: fault.start] + fault.new.encode() + original[fault.end :]
     fault.file.write_bytes(changed)
@@ -155,13 +156,22 @@ def is_caught(fault: Fault) -> bool:
         ast.parse(changed)
         command = (sys.executable, "-m", "tests", "--changed", str(fault.file.relative_to(ROOT)))
         done = subprocess.run(
-            (*command, "--options=-x -q"), cwd=ROOT, capture_output=True, check=False, timeout=LIMIT
+            (*command, "--options=-x -q"),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+            timeout=LIMIT,
         )
-    except (SyntaxError, subprocess.TimeoutExpired):
-        return True
+    except SyntaxError:
+        return "the compiler"
+    except subprocess.TimeoutExpired:
+        return "the limit of time"
     finally:
         fault.file.write_bytes(original)
-    return done.returncode != 0
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
+    return failed[1] if failed else f"exit code {done.returncode}" if done.returncode else ""
 
 
 def main() -> None:
@@ -173,9 +183,10 @@ def main() -> None:
     tried = random.Random(chosen.seed).sample(list(faults()), chosen.count)
     missed = []
     for number, fault in enumerate(tried, 1):
-        caught = is_caught(fault)
-        missed += [] if caught else [fault]
-        print(f"{number} of {chosen.count} {'caught' if caught else 'MISSED'} {fault}", flush=True)
+        by = caught_by(fault)
+        missed += [] if by else [fault]
+        outcome = f"{fault} (caught by {by})" if by else f"MISSED {fault}"
+        print(f"{number} of {chosen.count} {outcome}", flush=True)
     print(f"{chosen.count - len(missed)} of {chosen.count} caught", *missed, sep="\n")
 
 
