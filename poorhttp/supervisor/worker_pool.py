@@ -267,12 +267,13 @@ class WorkerPool:
 
     def reopen_logs(self) -> None:
         """Have all processes reopen their logs: by a signal, and by a message if that is lost."""
-        for each in self._processes:
-            # faulthandler's handler dumps tracebacks, which can crash busy threads.
-            if not (isinstance(each, WorkerHandle) and each.own_usr1):
-                signals.send_if_handled(each.pid, signal.SIGUSR1)
         for worker in self.workers.values():
+            # faulthandler's handler dumps tracebacks, which can crash busy threads.
+            if not worker.own_usr1:
+                signals.send_if_handled(worker.pid, signal.SIGUSR1)
             worker.channel.send(REOPEN_LOGS)
+        if self.spawner.process is not None:
+            signals.send_if_handled(self.spawner.process.pid, signal.SIGUSR1)
         self.spawner.reopen_logs()
 
     def on_stopped(self, pid: int, number: int) -> None:

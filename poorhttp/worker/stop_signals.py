@@ -109,9 +109,12 @@ class StopSignals:
         return ", ".join(signals.name(each) for each in STOP_SIGNALS if self.is_replaced(each))
 
     def note_replaced(self) -> None:
-        """Tell the main process if a signal may not reach this one, or is the application's."""
+        """Tell the main process if a stop signal may be lost, or USR1 would run a library's C code.
+
+        `faulthandler.register` installs such a handler, which reads other threads while they run.
+        The signal still goes to a handler of Python, such as the application's own.
+        """
         notes = REPLACED if self.replaced() else b""
-        # Such a handler may read other threads while they run. One of Python gets the signal.
         handler, action = self.handlers[signal.SIGUSR1]
         is_ours = signal.getsignal(signal.SIGUSR1) is handler
         if is_ours and signal_action(signal.SIGUSR1) != action:
