@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
+    from typing import Any
 
 #: Larger files are not read.
 MAX_SIZE = 16 << 20
@@ -90,30 +91,22 @@ def _candidates(error: BaseException) -> Iterator[str]:
                 yield path
         traceback = traceback.tb_next
     if last is not None:
-        yield from _imported(last.tb_frame, last.tb_lineno)
+        yield from filter(None, map(_first_missing, _imported(last.tb_frame, last.tb_lasti)))
 
 
-def _imported(frame: FrameType, line: int) -> Iterator[str]:
-    """Yield the files of modules that the statement at a line imports and that are not loaded."""
-    import ast
+def _imported(frame: FrameType, offset: int) -> Iterator[str]:
+    """Yield the names that an instruction imports: a module, and what may be modules in it."""
+    import dis
+    from importlib.util import resolve_name
 
-    content = _content(frame.f_code.co_filename)
-    for node in ast.walk(ast.parse(content)) if content is not None else ():
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        if not node.lineno <= line <= (node.end_lineno or node.lineno):
-            continue
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            package = (frame.f_globals.get("__package__") or "").split(".")
-            above = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        for name in names:
-            path = _first_missing(name)
-            if path:
-                yield path
+    before: list[Any] = []
+    for each in dis.get_instructions(frame.f_code):
+        if each.offset == offset and each.opname == "IMPORT_NAME":
+            level, names = before[-2:]
+            module = resolve_name("." * level + each.argval, frame.f_globals["__package__"])
+            yield from (module, *(f"{module}.{name}" for name in names or ()))
+        elif each.opname != "EXTENDED_ARG":
+            before.append(each.argval)
 
 
 def _first_missing(name: str) -> str:
