@@ -60,6 +60,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     },
     "options": {
         "compression": "plugins.compression.options:Compression",
+        "http2": "plugins.http2.options:Http2",
         "tls": "plugins.tls.options:Tls",
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
@@ -85,6 +86,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "dev": "plugins.dev.worker_hooks:HOOKS",
         "preload": "plugins.preload.worker_hooks:HOOKS",
         "compression": "plugins.compression.worker_hooks:HOOKS",
+        "http2": "plugins.http2.worker_hooks:HOOKS",
         "websocket": "plugins.websocket.worker_hooks:HOOKS",
     },
     "log_sinks": {
@@ -119,6 +121,7 @@ USED: Mapping[str, Sequence[str]] = {
     ),
     "tls": ("tls_certificate",),
     "compression": ("compress",),
+    "http2": ("http2",),
     "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),

@@ -14,7 +14,6 @@ from contextlib import suppress
 from poorhttp.config import address, cpus
 from poorhttp.config.options.content import Mounts, RequestBodies, StaticFiles
 from poorhttp.config.options.hooks import IN_OWN_PROCESS, Hooks
-from poorhttp.config.options.http2 import Http2
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
 from poorhttp.config.options.logs import Logs
 from poorhttp.config.options.option import Option
@@ -42,7 +41,6 @@ class Settings(
     Hooks,
     TimeLimits,
     SizeLimits,
-    Http2,
     Proxies,
     Logs,
     Responses,

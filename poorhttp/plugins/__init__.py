@@ -10,6 +10,7 @@ websocket/     connections that applications get: WebSocket
 paste/         files of PasteDeploy
 systemd/       notifications of systemd, and its watchdog
 compression/   codings of responses
+http2/         which clients may speak HTTP/2
 preload/       workers are forked from a process that has loaded the application
 tls/           addresses that begin with `https`, and their certificates
 testing/       fixtures for tests of applications

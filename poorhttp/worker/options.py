@@ -18,53 +18,36 @@ from poorhttp._core import (
     option_fields,
 )
 from poorhttp.config.settings import Settings
-from poorhttp.config.suggestions import nearest
-
-
-def _take_fields(self: object, **given: object) -> None:
-    """Set the fields of an object: `__init__` of both classes."""
-    declared = type(self)
-    fields = declared.__annotations__
-    for name in given:
-        if name not in fields:
-            near = nearest(name, fields)
-            meant = f"; did you mean {near}?" if near else ""
-            raise TypeError(f"{declared.__name__}.{name}: there is no such field{meant}")
-    for name, annotation in fields.items():
-        if name not in given and not hasattr(declared, name):
-            raise TypeError(
-                f"{declared.__name__}.{name}: the field is missing; it should be {annotation}"
-            )
-        self.__dict__[name] = given.get(name, getattr(declared, name, None))
-
-
-def _refuse(self: object, name: str, value: object = None) -> None:
-    raise AttributeError(f"{type(self).__name__}.{name}: the fields of options are not set again")
-
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextvars import ContextVar
-    from dataclasses import dataclass
     from typing import Any, TypeVar
+
+    from typing_extensions import dataclass_transform
 
     from poorhttp._core import Event
 
     T = TypeVar("T")
 else:
 
-    def dataclass(*, frozen, kw_only):
-        # Importing dataclasses costs every worker 1 MiB.
-        def complete(declared):
-            declared.__init__ = _take_fields
-            declared.__setattr__ = declared.__delattr__ = _refuse
-            return declared
-
-        return complete
+    def dataclass_transform(**arguments):
+        return lambda declared: declared
 
 
-@dataclass(frozen=True, kw_only=True)
-class StaticOptions:
+# Not a dataclass: importing dataclasses costs every worker 1 MiB.
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Fields:
+    """Base class: its fields are set by keywords. Rust refuses fields that are missing or unknown.
+
+    A default is an attribute of the class.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+
+class StaticOptions(Fields):
     """How files of a folder are sent: the options `static_…` of a host."""
 
     static_charset: str
@@ -80,8 +63,7 @@ class StaticOptions:
     static_type: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerOptions:
+class WorkerOptions(Fields):
     """All that a reactor is made with, besides its listeners.
 
     What only plug-ins give has no names here: Rust declares these fields (`PLUGIN_FIELDS`).
@@ -142,10 +124,6 @@ class WorkerOptions:
     graceful_timeout: float
     header_timeout: float
     health: str | None
-    http2: str
-    http2_connection_window: int
-    http2_max_streams: int
-    http2_stream_window: int
     keepalive_timeout: float
     max_body: int
     max_connections: int

@@ -50,7 +50,7 @@ def test_both_languages_have_the_same_fields_with_the_same_types(declared: type)
     theirs = dict(_core.option_fields()[declared.__name__])
     if declared is WorkerOptions:
         for_plugins = {name: theirs.pop(name) for name in options.PLUGIN_FIELDS}
-        assert set(for_plugins) == {"tls", "https_redirect", "hsts", "compression"}
+        assert set(for_plugins) == {"tls", "https_redirect", "hsts", "compression", "http2"}
         # A plug-in may be left out.
         assert all(each == "object" or each.endswith(" | None") for each in for_plugins.values())
     assert ours == theirs
@@ -106,26 +106,27 @@ def test_a_value_of_another_type_is_refused(name: str) -> None:
         reactor(given)
 
 
-@pytest.mark.parametrize("name", _core.option_fields()["WorkerOptions"])
+FIELDS = _core.option_fields()["WorkerOptions"]
+
+
+@pytest.mark.parametrize("name", FIELDS)
 def test_each_field_that_is_missing_is_refused(name: tuple[str, str]) -> None:
     with_it = made()
     given = type("Given", (), {})()
-    given.__dict__ = {other: each for other, each in vars(with_it).items() if other != name[0]}
+    given.__dict__ = {other: getattr(with_it, other) for other, _ in FIELDS if other != name[0]}
     message = f"WorkerOptions.{name[0]}: the field is missing; it should be {name[1]}"
     with pytest.raises(TypeError, match=re.escape(message)):
         reactor(given)
 
 
-def test_an_unknown_field_is_refused_by_both_sides() -> None:
-    with pytest.raises(TypeError, match=r"WorkerOptions.max_bodi: .* did you mean max_body\?"):
-        made(max_bodi=1)
-    with pytest.raises(
-        TypeError, match=r"StaticOptions.static_charset: the field is missing; .* str"
-    ):
-        StaticOptions()  # type: ignore[call-arg]
-    given = made()
-    given.__dict__["max_bodi"] = 1
+def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(TypeError, match=r"WorkerOptions.max_bodi: the reactor has no such field"):
+        reactor(made(max_bodi=1))
+    given = made()
+    given.__dict__["static_files"] = StaticOptions()  # type: ignore[call-arg]
+    with pytest.raises(
+        TypeError, match=r"StaticOptions.static_\w+: the field is missing; .* (str|bool|Sequence)"
+    ):
         reactor(given)
 
 

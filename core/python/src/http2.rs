@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use poorhttp_http::Limits;
 use poorhttp_http2::{Connection, ErrorCode, Event, Options, PREFACE, Request, Wait};
-use poorhttp_reactor::{Multiplexing, Negotiation, Settings, StreamEvent, StreamProtocol, StreamRequest};
+use poorhttp_reactor::{Multiplexing, Negotiation, StreamEvent, StreamProtocol, StreamRequest};
 
 /// Bytes of the preface that look like the request line of HTTP/1; the state machine checks the others.
 const LINE: usize = b"PRI * HTTP/2.0\r\n".len();
@@ -43,15 +43,12 @@ impl Http2 {
     }
 }
 
-/// The protocol with the limits of these settings.
-pub(crate) fn multiplexing(settings: &Settings, limits: &Limits) -> Multiplexing {
-    let options = Arc::new(Options {
-        limits: limits.clone(),
-        streams: settings.http2_max_streams,
-        stream_window: settings.http2_stream_window,
-        connection_window: settings.http2_connection_window,
-        ..Options::default()
-    });
+/// The protocol with these limits: so many streams of a connection, and bytes that the client may send on a stream and on the
+/// connection before they are consumed.
+pub(crate) fn multiplexing(limits: &Limits, streams: u32, windows: (u32, u32)) -> Multiplexing {
+    let (stream_window, connection_window) = windows;
+    let limits = limits.clone();
+    let options = Arc::new(Options { limits, streams, stream_window, connection_window, ..Options::default() });
     let make = move |_: &Limits| Box::new(Server(Connection::new(Arc::clone(&options)))) as Box<dyn StreamProtocol>;
     Multiplexing { make: Arc::new(make), preface: &PREFACE[..LINE] }
 }

@@ -143,6 +143,7 @@ declare! {
         https_redirect: Option<u16>,
         hsts: Option<String>,
         compression: Option<Object>,
+        http2: Option<(String, u32, u32, u32)>,
         request_context: Option<Object>,
     }
 }

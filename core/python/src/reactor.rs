@@ -230,9 +230,15 @@ impl Reactor {
         let WorkerOptions { settings, given } = WorkerOptions::of(options)?;
         let base_options = settings.options();
         let request_ids = base_options.request_ids;
-        let http2 = Http2::named(&settings.http2)
-            .ok_or_else(|| value_error(format_args!("http2: {:?} is not off, tls, trusted or on", settings.http2)))?;
-        let multiplexing = (http2 != Http2::Off).then(|| http2::multiplexing(&settings, &base_options.limits));
+        let (http2, multiplexing) = match given.http2 {
+            Some((way, streams, stream_window, connection_window)) => {
+                let way = Http2::named(&way)
+                    .ok_or_else(|| value_error(format_args!("http2: {way:?} is not off, tls, trusted or on")))?;
+                let windows = (stream_window, connection_window);
+                (way, Some(http2::multiplexing(&base_options.limits, streams, windows)))
+            }
+            None => (Http2::Off, None),
+        };
         let error_log = Arc::clone(&given.error_log.get().inner);
         let access_log = match given.access_log {
             Some((sink, format)) => {

@@ -53,14 +53,6 @@ macro_rules! with_settings {
             header_timeout: f64,
             /// Path below which health checks are answered.
             health: Option<String>,
-            /// How clients come to HTTP/2: `off`, `tls`, `trusted` or `on`.
-            http2: String,
-            /// Bytes of content on a connection of HTTP/2 that are not consumed.
-            http2_connection_window: u32,
-            /// Streams of a connection of HTTP/2 at the same time.
-            http2_max_streams: u32,
-            /// Bytes of content on a stream of HTTP/2 that are not consumed.
-            http2_stream_window: u32,
             /// Seconds between two requests.
             keepalive_timeout: f64,
             /// Bytes of a body.

@@ -4,7 +4,6 @@ option.py    what an option is: parser, default, text
 server.py    application, listening, workers, processes
 hooks.py     functions that are called when workers start or end, and on a reload
 limits.py    limits of time and size
-http2.py     HTTP/2: who may speak it, streams and windows
 proxies.py   proxies in front of the server, `Server` header
 logs.py      access log, error log
 content.py   mounts, request bodies, static files

@@ -141,7 +141,7 @@ class Certificates(Transport):
             # Rounded up: 0 has another meaning than half a second.
             session_timeout=-int(-options.tls_session_timeout // 1),
             kernel=options.kernel_tls,
-            http2=self._settings.http2 != "off",
+            http2=self._settings.is_enabled("http2"),
             opener=open_regular,
         )
 
