@@ -73,7 +73,7 @@ def start(
 def server_commands(case: str, program: Program, folder: Path, ports: list[int]) -> list[list[str]]:
     """Return the commands of the servers behind a configuration."""
     serve = [sys.executable, "-m", "poorhttp", "serve", "-c", str(FOLDER / f"{case}.ini")]
-    if case == "balanced":
+    if case in ("balanced", "http2"):
         return [[*serve, "--bind", f"127.0.0.1:{port}"] for port in ports]
     if case == "site":
         mount = f"/downloads={folder}/downloads/app.py"
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         "case",
         nargs="?",
         default="balanced",
-        help="which of its configurations: balanced (as without), site, gateway",
+        help="which of its configurations: balanced (as without), site, gateway, http2",
     )
     parser.add_argument(
         "--port", type=int, metavar="N", help="where the web server listens, and behind it"

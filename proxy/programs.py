@@ -53,7 +53,7 @@ class Program:
     def cases(self) -> list[str]:
         """Return what there is a configuration for."""
         found = {path.name.removesuffix(self.suffix) for path in (FOLDER / self.name).iterdir()}
-        return [case for case in ("balanced", "site", "gateway") if case in found]
+        return [case for case in ("balanced", "site", "gateway", "http2") if case in found]
 
     def path(self) -> str:
         """Return where the program is."""
