@@ -1,8 +1,8 @@
 """Load generators that are programs of their own: wrk, ab (ApacheBench), httperf and h2load.
 
 wrk (with `wrk.lua`) is the client of most comparisons. ab speaks HTTP/1.0. httperf is driven as a
-closed load: endless sessions that begin at once, without think time. h2load of nghttp2 speaks
-HTTP/1.1 here, on connections that are kept.
+closed load: endless sessions that begin at once, without think time. h2load of nghttp2 keeps its
+connections; it speaks HTTP/1.1, or HTTP/2 with several requests at once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from loadtests import programs
@@ -194,9 +195,18 @@ def parse_h2load(output: str, cpu_seconds: float = 0.0) -> Load:
 
 
 def h2load(job: Job, core: int | None) -> Load:
-    """Does a job."""
+    """Does a job, by HTTP/1.1."""
+    return h2load_with(job, core, ["--h1", "-N", "5"], job.url)
+
+
+def h2load_with(job: Job, core: int | None, options: Sequence[str], url: str) -> Load:
+    """Does a job with further options. A body comes from a file, again for each request."""
     if not job.keep:
         raise LabError("h2load does not end its connections")
-    command = [programs.path("h2load"), "--h1", "-t", "1", "-N", "5"]
-    command += ["-D", f"{round(job.seconds * 1000)}ms", "-c", str(job.connections), job.url]
-    return parse_h2load(*outcome(command, job.seconds, core))
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(job.body)
+        file.flush()
+        command = [programs.path("h2load"), "-t", "1", *options]
+        command += ["-D", f"{round(job.seconds * 1000)}ms", "-c", str(job.connections)]
+        command += [*(["-d", file.name] if job.body else []), url]
+        return parse_h2load(*outcome(command, job.seconds, core))

@@ -37,6 +37,7 @@ The studies:
 - `develop/`: development servers: from a save to the new response.
 - `websocket/`: messages on WebSockets, idle ones, and protocol cases.
 - `tls/`: handshakes, answers over TLS, and what testssl.sh finds.
+- `http2/`: requests on streams of HTTP/2, memory of connections and streams.
 - `uploads/`: a large body for an application that hashes it.
 - `compress/`: JSON that is compressed on the fly.
 """

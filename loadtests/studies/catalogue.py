@@ -10,6 +10,7 @@ from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.develop import study as develop
 from loadtests.studies.endure import study as endure
+from loadtests.studies.http2 import study as http2
 from loadtests.studies.influence import study as influence
 from loadtests.studies.loops import study as loops
 from loadtests.studies.memory import study as memory
@@ -51,6 +52,7 @@ STUDIES: dict[str, Study] = {
     "develop": develop.STUDY,
     "websocket": websocket.STUDY,
     "tls": tls.STUDY,
+    "http2": http2.STUDY,
     "uploads": uploads.STUDY,
     "compress": compress.STUDY,
 }

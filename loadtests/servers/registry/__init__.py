@@ -12,7 +12,7 @@ Servers that are not installed are left out and named.
 - `operate`: servers that are reloaded, upgraded and stopped, each as its documentation says.
 - `develop`: development servers, which reload on save.
 - `studies`: servers of single studies.
-- `wire`: servers of WebSockets, TLS, uploads and compressed answers.
+- `wire`: servers of WebSockets, TLS, HTTP/2, uploads and compressed answers.
 """
 
 from __future__ import annotations

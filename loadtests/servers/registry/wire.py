@@ -1,4 +1,4 @@
-"""Servers that the studies of WebSocket, TLS, uploads and compression measure."""
+"""Servers that the studies of WebSocket, TLS, HTTP/2, uploads and compression measure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from loadtests.servers.application import Application
 from loadtests.servers.registry.commands import (
+    CALLABLE,
     GUNICORN,
     LOOPBACK,
     MODULE,
@@ -97,6 +98,68 @@ TLS: Sequence[Server] = (
     ),
 )
 """Files of a folder over TLS, one worker each."""
+
+_H2_MODES = {
+    "single": ("single", "#0b4f9e"),
+    "forking": ("forking --workers 2", "#2ca6c4"),
+    "threading": ("threading --threads 8", "#1a7fb8"),
+    "gevent": ("gevent", "#7cc7df"),
+}
+
+
+def http2(*, files: bool, secure: bool) -> Sequence[Server]:
+    """Servers of HTTP/2 and HTTP/1.1 at {port}, over TLS if `secure`: of a folder or a program.
+
+    nginx speaks HTTP/2 at {first}: it takes no other protocol there without TLS.
+    """
+    pair = _CERTIFICATE, _KEY
+    own = "--tls-certificate {} --tls-key {}".format(*pair) if secure else ""
+    modes = (
+        ours(
+            name,
+            colour,
+            mode,
+            "static:{root}" if files else CALLABLE,
+            options=f"--http2 on {own}",
+            bind=f"https://{LOOPBACK}" if secure else LOOPBACK,
+        )
+        for name, (mode, colour) in _H2_MODES.items()
+    )
+    granian = "--ssl-certificate {} --ssl-keyfile {} ".format(*pair) if secure else ""
+    granian += "--static-path-route= --static-path-mount {root} " if files else ""
+    callable_ = "loadtests.apps.echo:application" if files else MODULE.strip()
+    others = [
+        Server(
+            "granian",
+            "#b57fd0",
+            f"{_GRANIAN} --interface wsgi {granian}{callable_}",
+            "granian",
+        )
+    ]
+    if files:
+        secrets = f"ssl_certificate {_CERTIFICATE}; ssl_certificate_key {_KEY};" if secure else ""
+        words = {"SECRETS": secrets.replace("{folder}", "$folder"), "TLS": "ssl" if secure else ""}
+        others.append(nginx("nginx", "#2f7d32", configured("nginx/http2.conf", **words)))
+    else:
+        secrets = f"--certfile {pair[0]} --keyfile {pair[1]} " if secure else ""
+        others.append(
+            Server(
+                "gunicorn gthread",
+                "#8c5a2b",
+                f"{GUNICORN} --worker-class gthread --threads 8 --backlog {{backlog}} "
+                "--keep-alive 75 --log-level error --http-protocols h2,h1 --http2-cleartext both "
+                f"{secrets}{MODULE.strip()}",
+                "gunicorn",
+                "h2",
+            )
+        )
+    return [replace(one, tls=secure) for one in (*modes, *others)]
+
+
+HTTP2: Sequence[Server] = list(
+    {one.name: one for files in (False, True) for one in http2(files=files, secure=False)}.values()
+)
+"""Each once, for its name."""
 
 _LARGE = "--max-body 4G"
 _STREAMED = f"{_LARGE} --stream-request-body on"

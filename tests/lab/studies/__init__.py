@@ -21,5 +21,5 @@ test_resources.py   `resources`: counters of the kernel, a small run
 test_serial.py      `serial`: a small run, its report
 test_tables.py      sentences and tables that compare servers, and their noise
 test_webbench.py    `webbench`: its files, counts, settings, a small run
-test_wire.py        `websocket`, `tls`, `uploads`, `compress`: cases, a small run of each
+test_wire.py        `websocket`, `tls`, `http2`, `uploads`, `compress`: a small run of each
 """

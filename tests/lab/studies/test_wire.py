@@ -1,4 +1,4 @@
-"""The studies `websocket`, `tls`, `uploads` and `compress`: a small run of each."""
+"""The studies `websocket`, `tls`, `http2`, `uploads`, `compress`: a small run of each."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ from loadtests.clients.native import compiled
 from loadtests.clients.native import tls as tls_client
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown
+from loadtests.servers.application import Application
 from loadtests.servers.certificate import certificate
 from loadtests.servers.registry import missing
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
 from loadtests.studies.compress import study as compress
+from loadtests.studies.http2 import memory as http2_memory
+from loadtests.studies.http2 import scenarios as http2_scenarios
+from loadtests.studies.http2 import study as http2
+from loadtests.studies.http2.scenarios import Streams
 from loadtests.studies.study import TINY, Study
 from loadtests.studies.tls import study as tls
 from loadtests.studies.tls.experiments import scenarios
@@ -135,6 +140,23 @@ class TestRuns:
         assert {one["scenario"] for one in results.samples} == asked
         page = told(tls.STUDY, results, tmp_path)
         assert "TLS 1.2, full, RSA" in page
+
+    def test_http2(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        need("openssl", "h2load")
+        asked = {"page-h2c-1x1", "post-tls-1x1", "hello-h1-16x1"}
+
+        def some(static: Application) -> list[Streams]:
+            return [one for one in http2_scenarios.scenarios(static) if one.name in asked]
+
+        monkeypatch.setattr(http2, "scenarios", some)
+        monkeypatch.setattr(http2_memory, "CONNECTIONS", 20)
+        results = run(http2.STUDY, "poorhttp single", tmp_path, "requests", "memory")
+        assert {one["scenario"] for one in results.samples} == asked
+        assert not any(one["errors"] for one in results.samples)
+        assert {one["name"] for one in results.figures} == {"connection", "streams"}
+        page = told(http2.STUDY, results, tmp_path)
+        assert "POST of 1 MB, TLS" in page
+        assert "100 streams that wait for content" in page
 
     def test_uploads(self, tmp_path: Path) -> None:
         results = run(uploads.STUDY, "poorhttp single", tmp_path)

@@ -1,0 +1,6 @@
+"""The study `http2`: requests on streams of HTTP/2, and the memory of connections and streams.
+
+- `study`: the class, its steps and report.
+- `scenarios`: what is asked for, over how many connections and streams.
+- `memory`: connections and streams that are open, and what they take.
+"""

@@ -1,0 +1,218 @@
+"""The study `http2`: requests on streams, and the memory of connections and streams."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadtests.clients.registry import CLIENTS
+from loadtests.errors import LabError
+from loadtests.reporting.model import Column, Section, Table, method
+from loadtests.reporting.promises import Places, Promise, mode, of_figures
+from loadtests.servers.certificate import certificate
+from loadtests.servers.fixtures import Fixtures
+from loadtests.servers.registry import Server
+from loadtests.servers.registry.wire import HTTP2, http2
+from loadtests.stats.results import Results
+from loadtests.studies import comparison, engine, tables
+from loadtests.studies.comparison import CPU, PSS, RATE, REMARKS
+from loadtests.studies.engine import Lab, Step, Trial, in_turns
+from loadtests.studies.http2 import memory
+from loadtests.studies.http2.scenarios import (
+    CONNECTIONS,
+    FILES,
+    KINDS,
+    ONE_AT_A_TIME,
+    PLAIN,
+    STREAMS,
+    TLS,
+    Streams,
+    name_of,
+    scenarios,
+)
+from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
+
+NAME = "http2"
+REQUESTS, MEMORY = "requests", "memory"
+SCALES = scales(
+    *(FULL, QUICK, TINY),
+    # The numbers of connections and streams.
+    grid=((CONNECTIONS, STREAMS), (CONNECTIONS, STREAMS), (CONNECTIONS[:1], STREAMS[:1])),
+)
+MEASURED = [one.name for one in HTTP2 if one.ours or one.name == "granian"]
+"""Those whose memory is measured: connections to gunicorn time out in that experiment."""
+OURS = {one.name: mode(one.name) for one in HTTP2 if one.ours}
+AGAINST_GRANIAN, AGAINST_NGINX, AGAINST_H1 = 0.6, 1.0, 1.0
+"""CPU time of ours against that of others, and against that of HTTP/1.1."""
+KIB = 1 / 1024
+
+
+def measure(trial: Trial, scenario: Streams) -> str:
+    """Starts a server, checks its answer by HTTP/1.1, loads it by HTTP/2 and stops it."""
+    with trial.started(scenario) as running:
+        if scenario.streams and any("$first" in text for _, text in trial.server.files):
+            running.port = running.first
+        sample = trial.take(scenario, running)
+    return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
+
+
+def plan(
+    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """Every server of a scenario in turns; then the memory of each."""
+    planned: list[Step] = []
+    names = {one.name for one in chosen}
+    if REQUESTS in options.names:
+        [client] = [one for one in CLIENTS if one.name == "h2load"]
+        if reason := client.missing():
+            raise LabError(reason)
+        fixtures = lab.fixtures.enter_context(Fixtures())
+        files = tuple(certificate().items())
+        connections, streams = scale.amounts.grid
+        asked: list[dict[Server, Streams]] = []
+        for scenario in scenarios(fixtures.static):
+            if scenario.streams and (
+                scenario.connections not in connections or scenario.streams not in streams
+            ):
+                continue
+            of_files = scenario.application is fixtures.static
+            known = http2(files=of_files, secure=scenario.secure)
+            taken = [one for one in known if one.name in names]
+            if scenario.secure:
+                taken = [replace(one, files=(*one.files, *files)) for one in taken]
+            asked.append(dict.fromkeys(taken, scenario))
+        planned += engine.steps(lab, asked, REQUESTS, measure)
+    if MEMORY in options.names:
+        known = [one for one in http2(files=False, secure=False) if one.name in names]
+        planned += [
+            Trial(lab, MEMORY, number, server).step(memory.take)
+            for number, server in in_turns(lab, [one for one in known if one.name in MEASURED])
+        ]
+    return planned
+
+
+def _scenarios(kind: str, secure: bool) -> dict[str, str]:
+    """The words for the scenarios of a kind."""
+    return {
+        name_of(kind, secure, connections, streams): f"{connections} × {streams}"
+        for connections in CONNECTIONS
+        for streams in STREAMS
+    }
+
+
+def _against(other: str, kinds: Sequence[str], limit: float) -> list[Promise]:
+    """CPU time of ours against that of another server, within each round."""
+
+    def promise(kind: str, secure: bool) -> Promise:
+        names = _scenarios(kind, secure)
+
+        def read(results: Results) -> Places:
+            return {
+                f"{words}, {mode(server)}": found
+                for name, words in names.items()
+                for server in OURS
+                if (found := results.ratio(name, server, other, "cpu_us"))
+            }
+
+        what = f"CPU per request, {KINDS[kind]}, {TLS if secure else PLAIN}, of {other}"
+        return Promise(REQUESTS, what, limit, "×", read)
+
+    return [promise(kind, secure) for kind in kinds for secure in (False, True)]
+
+
+def _against_h1(results: Results) -> Places:
+    """CPU time of ten streams on 16 connections against that of one request at a time on them."""
+    name, places = name_of("hello", False, 16, 10), {}
+    for server in OURS:
+        streams = results.median(name, server, "cpu_us")
+        single = results.median(ONE_AT_A_TIME, server, "cpu_us")
+        if streams and single:
+            places[mode(server)] = tables.scaled(streams, 1 / single.median)
+    return places
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each kind of request, with and without TLS, and the memory."""
+    told, words = [], {ONE_AT_A_TIME: f"{KINDS['hello']}, HTTP/1.1, 16 connections"}
+    for kind, title in KINDS.items():
+        for secure in (False, True):
+            known = _scenarios(kind, secure)
+            name = f"{NAME}-{kind}-{'tls' if secure else 'h2c'}"
+            head = f"{title[:1].upper()}{title[1:]}, {TLS if secure else PLAIN}"
+            words |= {one: f"{head}, {shape}" for one, shape in known.items()}
+            if shown := comparison.measured(results, known):
+                told.append(comparison.section(results, name, head, shown, (CPU,), limits=True))
+    if shown := comparison.measured(results, {ONE_AT_A_TIME: ""}):
+        title = "The same by HTTP/1.1: 13-byte answer on 16 connections, one request at a time"
+        told.append(comparison.section(results, f"{NAME}-h1", title, shown, (CPU, RATE)))
+    told += _memory(results)
+    if comparison.measured(results, words):
+        measures = (CPU.with_range(), RATE.with_range(), PSS, REMARKS)
+        told.append(comparison.details(results, NAME, words, measures))
+    if said := tables.lost(results):
+        told.append(Section("Not measured", said))
+    return [*told, method(METHOD)]
+
+
+def _memory(results: Results) -> list[Section]:
+    """What idle connections and open streams take."""
+    rows = [
+        [one.name, *found]
+        for one in HTTP2
+        if any(found := [results.figure(MEMORY, one.name, n) for n in ("connection", "streams")])
+    ]
+    if not rows:
+        return []
+    columns = [
+        Column("server"),
+        Column("idle connection", "KiB", 1, KIB),
+        Column(f"{memory.STREAMS} streams that wait for content", "KiB", 0, KIB),
+    ]
+    names = [str(row[0]) for row in rows]
+    return [
+        Section("Memory", parts=[Table(f"{NAME}-memory", "", columns, rows, tables.ours(names))])
+    ]
+
+
+METHOD = f"""\
+- Servers have one worker on one core (forking: two processes), h2load is on another. A cell is the
+  CPU time of all processes of the server for a request; `16 × 10` are 16 connections with 10
+  requests at once on each. h2load opens windows of 1 MiB for each stream and 16 MiB for a
+  connection.
+- Each server is checked by HTTP/1.1 before. nginx of Debian 12 takes HTTP/2 without TLS at an
+  address of its own. granian and gunicorn serve the same application with the interface WSGI;
+  gunicorn has no files, nginx no application.
+- POST: the application reads the body and answers with its length.
+- Memory: the rise of USS after {memory.CONNECTIONS} connections that have had one request each,
+  and after {memory.STREAMS} requests on each of {memory.BUSY} of them whose content does not come.
+"""
+
+STUDY = Study(
+    NAME,
+    "requests on streams of HTTP/2, and what connections and streams take",
+    "",
+    lambda: HTTP2,
+    plan,
+    report,
+    promises=(
+        *_against("granian", tuple(KINDS), AGAINST_GRANIAN),
+        *_against("nginx", FILES, AGAINST_NGINX),
+        Promise(
+            REQUESTS,
+            "CPU per request, 16 × 10 streams, of HTTP/1.1 on 16 connections",
+            AGAINST_H1,
+            "×",
+            _against_h1,
+        ),
+        of_figures(MEMORY, "idle connection", 8, "KiB", OURS, ["connection"], scale=KIB, places=1),
+        of_figures(
+            *(MEMORY, f"{memory.STREAMS} streams that wait for content", 200, "KiB"),
+            *(OURS, ["streams"]),
+            scale=KIB,
+            places=0,
+        ),
+    ),
+    experiments=(REQUESTS, MEMORY),
+    scales=SCALES,
+)
