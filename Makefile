@@ -27,6 +27,8 @@
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
+#   make hpack [COUNT=1000000] [SEED=1]     our HPACK and `hpack` of PyPI decode what the other encodes: COUNT lists of fields
+#   make h2spec [MODES="forking threading"] [H2SPEC=PATH]    tests of h2spec over TLS and without; it is built if Go is there
 #   make miri                   the protocol crate under Rust's interpreter
 #   make mutants                faults put into the protocol crate one by one, which its tests have to catch: 80 minutes
 #   make mutants-python [SEED=1] [COUNT=60]   the same for the Python core, COUNT faults chosen by SEED: a minute each
@@ -57,6 +59,7 @@ SCALE   = quick
 LAB     =
 BASE    = HEAD
 WHEELS  =
+H2SPEC  =
 
 python  = $(VENV)/bin/python
 # What is compiled: all extension modules once somebody has asked for them, until then the one that every server loads.
@@ -71,7 +74,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run fetch modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants mutants-python wheels sdist clean
+.PHONY: run fetch modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec miri mutants mutants-python wheels sdist clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -171,6 +174,14 @@ fuzz: $(VENV)/test.ready
 
 corpus: $(VENV)/test.ready
 	$(python) -m tests.fuzz --keep
+
+hpack: COUNT = 1000000
+hpack: $(VENV)/test.ready
+	$(rust) $(python) -m tests.hpack_differences --count $(COUNT) --seed $(SEED) $(JOBS:%=--jobs %)
+
+h2spec: MODES =
+h2spec: $(VENV)/test.ready
+	$(python) -m tests.h2spec $(H2SPEC:%=--program %) $(MODES)
 
 # Reading the cases needs the file system, which Miri hides by default. The tests that feed every case octet by octet
 # are left out: they take a second, and an interpreter takes hours.

@@ -3,6 +3,8 @@
 __main__.py            The test command: `python -m tests`
 packages.py            Debian packages that tests need: installed, or named
 fuzz.py                Fuzzing of the protocol crate: `make fuzz`
+h2spec.py              Conformance to HTTP/2 by `h2spec`: `make h2spec`
+hpack_differences.py   Our HPACK against a library in Python: `make hpack`
 rooms.py               The rooms of the source: sizes, arrows, faults: `make map`
 request_path.py        The way of a kept request, recorded for a page: `make request-path`
 refusals.py            The tables of docs/reference/refusals.md: `python -m tests.refusals`

@@ -18,6 +18,7 @@ hangs.py              Pytest plugin that reports and ends tests which exceed the
 health_probe.py       A health check like a load balancer's
 http2_client.py       A client of HTTP/2 on `h2`: streams of one connection, what came on each
 http2_agreement.py    Comparison of our HPACK and HTTP/2 with `hpack` and `h2`
+http2_cases.py        Protocol cases of HTTP/1 as requests of HTTP/2
 installed.py          The entry points of setup.cfg, as an installation declares them; their guide
 library_program.py    A Python program under test that serves by `poorhttp.serve`
 load.py               Steady load from well-behaved clients

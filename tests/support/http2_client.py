@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -20,13 +20,14 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.settings import SettingCodes
+from hpack import Encoder
 
 from tests.testkit.client import HANG
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Fields = Sequence[tuple[str, str]]
+Fields = Sequence[tuple[str, str] | tuple[bytes, bytes]]
 
 #: Bytes that a client allows on its connection: windows of streams alone hold up a response.
 PLENTY = 2**30
@@ -57,6 +58,14 @@ class Stream:
         return self.ended or self.reset is not None
 
 
+class PlainEncoder(Encoder):
+    """Without Huffman code, which takes `hpack` seconds for long values."""
+
+    def encode(self, headers: Any, huffman: bool = False) -> bytes:
+        """The block of some fields."""
+        return super().encode(headers, huffman=False)
+
+
 class Client:
     """A connection of HTTP/2 with prior knowledge, or on a TLS socket that has agreed to it.
 
@@ -73,6 +82,7 @@ class Client:
         window: int = PLENTY,
         reads: bool = True,
         first: bytes = b"",
+        huffman: bool = True,
     ) -> None:
         if isinstance(address, socket.socket):
             self.socket = address
@@ -85,6 +95,8 @@ class Client:
         # Whatever a test sends is for the server to refuse.
         config.validate_outbound_headers = config.normalize_outbound_headers = False
         self.h2 = H2Connection(config)
+        if not huffman:
+            self.h2.encoder = PlainEncoder()
         self.h2.local_settings = type(self.h2.local_settings)(
             client=True,
             initial_values={
