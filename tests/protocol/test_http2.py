@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import psutil
@@ -489,6 +490,43 @@ def test_a_stop(mode: str, tmp_path: Path) -> None:
         assert made.ends() == [(NO_ERROR, 2**31 - 1), (NO_ERROR, late.number)]
         assert idle.ends() == [(NO_ERROR, 2**31 - 1), (NO_ERROR, 0)]
         assert server.wait() == 0
+        server.ended()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_end_destroys_nothing(scheme: str, tmp_path: Path) -> None:
+    """What a client sends when all is answered is no reason for a reset of the connection."""
+    certificate().write(tmp_path / "pem")
+    bind = ("127.0.0.1:0", "https://127.0.0.1:0")
+    options = (ON, "--workers=1", "--tls-certificate", str(tmp_path / "pem"))
+    with Server(GATE, "threading", *options, bind=bind) as server:
+        made = Client(tls(server, "h2") if scheme == "https" else ("127.0.0.1", server.port))
+        with made:
+            assert made.get("/process").status == 200
+            server.process.terminate()
+            assert made.ends() == [(NO_ERROR, 2**31 - 1), (NO_ERROR, 1)]
+            # If there is a reset, it follows the first frame, and the second one fails.
+            for _ in range(2):
+                made.h2.ping(b"12345678")
+                made.flush()
+        server.ended()
+
+
+def test_an_end_waits_for_a_slow_reader(tmp_path: Path) -> None:
+    """What the kernel has yet to send is not destroyed by what the client sends as it reads."""
+    (tmp_path / "file").write_bytes(b"x" * 1_000_000)
+    with Server(f"static:{tmp_path}", "threading", ON, "--workers=1") as server:
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        sock.connect(("127.0.0.1", server.port))
+        with Client(sock) as made:
+            stream = made.begin("/file")
+            made.until(lambda: stream.body)
+            server.process.terminate()
+            # The time of a connection that lingers passes; the kernel has the rest.
+            time.sleep(3)
+            assert len(made.whole(stream).body) == 1_000_000
+            assert [code for code, _ in made.ends()] == [NO_ERROR, NO_ERROR]
         server.ended()
 
 

@@ -484,6 +484,12 @@ impl Connection {
         sent == 0 || unacknowledged().is_some_and(|bytes| bytes >= sent)
     }
 
+    /// Whether its peer has yet to acknowledge bytes.
+    #[cold]
+    pub(crate) fn has_unacknowledged(&self, unacknowledged: Unacknowledged) -> bool {
+        unacknowledged.and_then(|of| of(self.socket.transport.as_fd())).is_some_and(|bytes| bytes > 0)
+    }
+
     /// Bytes of output that have been produced so far, sent or not.
     #[inline]
     pub(crate) fn end_of_output(&self) -> u64 {

@@ -303,11 +303,6 @@ impl Multiplexed {
         self.flush(&mut state);
     }
 
-    /// Whether the client has broken the protocol.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.lock().is_failed
-    }
-
     /// Whether nothing more is to be done: all streams have ended, and the connection carries no other.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();

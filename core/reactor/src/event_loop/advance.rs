@@ -249,7 +249,8 @@ fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Con
                 }
             }
         },
-        Phase::Lingering => match expired || (release::has_finished(&mut connection) && connection.discard()) {
+        Phase::Lingering if expired => release::end_lingering(state, connection),
+        Phase::Lingering => match release::has_finished(&mut connection) && connection.discard() {
             true => put_back::close(state, connection),
             false => release::wait_for_more(state, connection),
         },

@@ -150,11 +150,26 @@ pub(crate) fn linger(state: &State, mut connection: Box<Connection>) {
     let now = clock::now();
     state.queue_time.end(now);
     connection.time_limit = now + LINGER;
+    connection.last_request_end = now;
     connection.request.buffers = None;
     match connection.discard() {
         true => put_back::close(state, connection),
         false => wait_for_more(state, connection),
     }
+}
+
+/// The time of a connection that lingers is over. If its client has yet to acknowledge bytes, and goes on sending, as clients of
+/// HTTP/2 do that read, closing would destroy them: it gets more time, but no more than to take a response.
+#[cold]
+pub(crate) fn end_lingering(state: &State, mut connection: Box<Connection>) {
+    let now = clock::now();
+    let most = connection.last_request_end.saturating_add(state.timeouts.write);
+    let awaits_nothing = connection.streams.is_none() || state.is_overdue() || now >= most;
+    if awaits_nothing || !connection.has_unacknowledged(state.telemetry.unacknowledged) || connection.discard() {
+        return put_back::close(state, connection);
+    }
+    connection.time_limit = most.min(now + LINGER);
+    wait_for_more(state, connection);
 }
 
 /// The socket does not even take the alert that ends TLS: a slow client is given its time for that.
@@ -172,7 +187,8 @@ fn linger_until_finished(state: &State, mut connection: Box<Connection>) {
 /// Whether our half of a connection that lingers has ended, now or before.
 pub(crate) fn has_finished(connection: &mut Connection) -> bool {
     if connection.waits_to_send() && connection.finish() {
-        connection.time_limit = clock::now() + LINGER;
+        connection.last_request_end = clock::now();
+        connection.time_limit = connection.last_request_end + LINGER;
     }
     !connection.waits_to_send()
 }

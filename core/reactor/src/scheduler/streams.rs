@@ -43,10 +43,10 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     let has_more = turn.has_more;
     act(state, &streams, turn);
     if streams.is_over() {
-        return match streams.has_failed() {
-            // What the client still sends must not destroy what it is told.
-            true => release::linger(state, connection),
-            false => release::close_gracefully(state, connection),
+        return match streams.has_ended() {
+            true => release::close_gracefully(state, connection),
+            // What the client still sends, such as room for content, must not destroy what is on its way to it.
+            false => release::linger(state, connection),
         };
     }
     let now = clock::now();
