@@ -1,4 +1,4 @@
-//! What the representations of a file depend on, besides the file: options, request path, time.
+//! Parameters with which a file is opened for a request: options of the folder, request path, size limit, time.
 
 use crate::fields;
 use crate::hashed_name::is_hashed;

@@ -1,4 +1,4 @@
-//! What the reactor gets of TLS: certificates of another extension module, and the system calls for TLS of the kernel.
+//! Takes the certificates of the extension module `_tls` from Python, and turns on kernel TLS (tls(7)).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A stream: the part of a connection that one exchange may use (in HTTP/1, all of it).
+//! Handle of one request on its connection, by which an exchange receives the body and sends the response (HTTP/1 or HTTP/2).
 //!
 //! In HTTP/1 and in the gateway protocols a connection carries one stream at a time, so a stream owns its connection and
 //! gives it back at its end. An [`crate::exchange::Exchange`] and its handlers get the request and these functions, and
