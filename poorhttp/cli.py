@@ -1,4 +1,4 @@
-"""The command `poorhttp`: parses the command line and runs a subcommand."""
+"""The command `poorhttp`: declares `serve` and `check`, reads the settings, runs a subcommand."""
 
 from __future__ import annotations
 

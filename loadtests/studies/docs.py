@@ -1,4 +1,4 @@
-"""Pages and figures of the benchmarks in docs/, made from the stored results of all studies."""
+"""The list of all benchmark pages in docs/, and the pages with figures from stored results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one sentence of each page of benchmarks, made of the numbers in its tables."""
+"""The first sentence of each benchmark page that `docs.py` lists, made of numbers in its tables."""
 
 from __future__ import annotations
 

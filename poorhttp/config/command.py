@@ -1,4 +1,4 @@
-"""The class `Command`: a subcommand of `poorhttp`, as the server and its plug-ins declare it."""
+"""The class `Command`: a subcommand, which takes all options, or declares and parses its own."""
 
 from __future__ import annotations
 

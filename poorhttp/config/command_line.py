@@ -1,4 +1,4 @@
-"""Parses the command line, and prints `--help`."""
+"""Parses the options that all commands share, and prints `--help`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Client, scheme, host and prefix of a request, as trusted proxies report them.
+//! Client, scheme, host and path prefix (`X-Forwarded-Prefix`) of a request, as trusted proxies report them.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Interface of TLS sessions and certificates, which another extension module implements.
+//! Interface of TLS sessions (state, content, errors) and certificates, which another extension module implements.
 
 use std::borrow::Cow;
 use std::ffi::c_void;

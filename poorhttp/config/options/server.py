@@ -1,4 +1,4 @@
-"""The options of the server: what is served, where it listens, its modes, workers and processes."""
+"""Options: target, bind, mode, workers, processes; the help lists all kinds of target and mode."""
 
 from __future__ import annotations
 

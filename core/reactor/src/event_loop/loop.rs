@@ -1,4 +1,4 @@
-//! The loop: returns the next complete request, and polls for events if none is ready.
+//! Returns the next complete request to a thread, and polls for events if no connection is ready.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the access log needs of a response, gathered while the response is made.
+//! Gathers the data of an access-log line (`log/entry.rs`) while a response is made.
 
 use std::sync::Arc;
 

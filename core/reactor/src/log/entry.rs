@@ -1,4 +1,4 @@
-//! Access-log data of a complete response, kept until its last byte is sent.
+//! Data of an access-log line, kept from the end of a response until its last byte is sent.
 
 use std::net::IpAddr;
 

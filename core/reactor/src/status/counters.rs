@@ -1,6 +1,6 @@
 //! Counters that workers and the main process need to run: requests begun, in flight, connections accepted.
 //!
-//! They are in memory that other processes read. The metrics are in `status/`.
+//! They are in memory that other processes read. The metrics are in `metrics.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

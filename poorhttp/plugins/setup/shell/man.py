@@ -16,7 +16,7 @@ from poorhttp.plugins.setup.shell.vocabulary import Switch, Word, alike
 MARKUP = re.compile(r"`([^`]*)`|\[([^]]*)\]\([^)]*\)")
 
 #: Of the latest change of what the pages say.
-DATE = "November 23, 2026"
+DATE = "November 29, 2026"
 
 #: Of a line of the source, in bytes.
 WIDTH = 78
@@ -36,6 +36,7 @@ TARGETS = (
     ("pages:FOLDER", "template pages"),
     ("static:FOLDER", "files"),
     ("cgi:FOLDER", "CGI programs"),
+    ("paste:FILE", "an application that a PasteDeploy file configures"),
     ("tcp:module:handler", "a handler of TCP connections"),
 )
 

@@ -1,4 +1,4 @@
-"""All commands of `poorhttp` with their options, and the values that each option takes."""
+"""All commands with their options and values, from their declarations: for completion and man."""
 
 from __future__ import annotations
 

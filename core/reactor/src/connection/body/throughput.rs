@@ -1,4 +1,4 @@
-//! Minimum rate of uploads and downloads, and the longest pause without a byte.
+//! Longest pause without a byte and minimum rate of uploads and downloads (`body_timeout`, `write_timeout`, `min_rate`).
 
 /// The minimum rate that is required of a client.
 #[derive(Clone, Copy, Debug)]

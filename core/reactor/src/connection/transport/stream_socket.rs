@@ -1,4 +1,4 @@
-//! The transport of one stream of a connection that carries many: content in, responses out.
+//! The transport of one stream of a connection that carries many: its number, content in, responses out.
 //!
 //! What is sent is a response as text of HTTP/1.1, whose content has no framing; the protocol makes frames of it. A full window is a
 //! full socket, so that the rest waits in the send queue.
