@@ -385,6 +385,35 @@ def test_one_connection_does_not_take_all_turns(tmp_path: Path) -> None:
         assert log.read_text().splitlines().index("HTTP/1.1") < 5
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_another_connection_is_next(mode: str, version: int, tmp_path: Path) -> None:
+    """Also if all threads run streams of one connection, and many more of its streams wait."""
+    gates = [tmp_path / str(number) for number in range(100)]
+    at_once = 8 if mode == "threading" else len(gates)
+    with (
+        Server(GATE, mode, ON, "--workers=1", "--threads=8") as server,
+        client(server) as made,
+        client(server) as second,
+        server.connect() as other,
+    ):
+        many = [made.begin(f"/wait?{gate}") for gate in gates]
+        for gate in gates[:at_once]:
+            server.wait_log(f"entered {gate}\n")
+        last = tmp_path / "last"
+        if version == 1:
+            other.send_request("GET", f"/wait?{last}")
+        else:
+            second.begin(f"/wait?{last}")
+        gates[0].touch()
+        server.wait_log(f"entered {last}\n")
+        entered = re.findall(r"^entered .*/(\w+)$", server.log(), re.MULTILINE)
+        assert entered.index("last") == at_once
+        for gate in (*gates, last):
+            gate.touch()
+        assert {made.whole(stream).status for stream in many} == {200}
+
+
 LOGGED = ("--access-log-format", "%s %U %H", "--workers=1")
 
 

@@ -10,6 +10,7 @@ use crate::connection::request::Buffers;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::Phase;
 use crate::scheduler::timers::Deadline;
+use crate::sys::clock;
 use crate::sys::poller::GENERATIONS;
 
 /// Bytes of spare buffers that are kept: 64 of the usual size.
@@ -29,6 +30,10 @@ pub(crate) struct Readiness {
     /// Its deadline has passed.
     pub(crate) expired: bool,
 }
+
+/// So often the streams of a connection let others go first, whenever one of them has been taken: a new connection needs a turn to
+/// say that it has streams, and another one for its first request.
+const LET_BY: u32 = 2;
 
 /// In place of the slot that has the streams of a slot: it has none, because it is no stream.
 const NO_STREAM: u32 = u32::MAX;
@@ -90,6 +95,10 @@ pub(crate) struct Connections {
     ready_streams: HashMap<u32, VecDeque<u32>, FxBuildHasher>,
     /// Those of them for which the queue has no entry, because it has one for another of the same connection.
     behind: usize,
+    /// The connection whose stream was taken last, and how often another entry was taken before the next of its streams.
+    last_stream: (u32, u32),
+    /// When the next stream was to be taken first after the poller was asked, in milliseconds of [`clock::now`]; 0: none was.
+    streams_since: u64,
     /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
     handshakes: VecDeque<u32>,
     /// Connections taken since the poller was last asked for events.
@@ -170,7 +179,27 @@ impl Connections {
 
     /// The poller was asked for events.
     pub(crate) fn start_round(&mut self) {
-        self.turns = 0;
+        (self.turns, self.streams_since) = (0, 0);
+    }
+
+    /// Whether the next turn is that of a stream although requests of others may have come since streams were there: the poller must
+    /// be asked before.
+    #[inline]
+    pub(crate) fn may_pass_others(&self) -> bool {
+        self.streams_since != 0 && self.ready.front().is_some_and(|entry| entry & STREAMS != 0) && self.is_late()
+    }
+
+    #[cold]
+    fn is_late(&self) -> bool {
+        clock::now() > self.streams_since
+    }
+
+    /// Streams are ready, or have had a turn, since the poller was asked.
+    #[cold]
+    fn note_streams(&mut self) {
+        if self.streams_since == 0 {
+            self.streams_since = clock::now();
+        }
     }
 
     /// Counts a turn of a connection that took as long as `turns` others.
@@ -194,6 +223,10 @@ impl Connections {
             let slot = &mut self.slots[index as usize];
             slot.queued = false;
             let Some(mut connection) = slot.connection.take() else { continue };
+            if connection.streams.is_some() {
+                // It is only read.
+                self.last_stream.1 = self.last_stream.1.saturating_sub(1);
+            }
             let readiness = std::mem::take(&mut slot.readiness);
             connection.note(readiness.readable, readiness.hangup, readiness.expired);
             if connection.request.buffers.is_none()
@@ -209,7 +242,13 @@ impl Connections {
     /// The next of the streams that share this entry of the queue.
     #[cold]
     fn take_stream(&mut self, entry: u32) -> Option<u32> {
+        if self.last_stream.0 == entry && self.last_stream.1 < LET_BY && !self.ready.is_empty() {
+            self.last_stream.1 += 1;
+            self.ready.insert(1, entry);
+            return None;
+        }
         let streams = self.ready_streams.get_mut(&(entry & !STREAMS))?;
+        self.last_stream = (entry, 0);
         let next = streams.pop_front();
         if streams.is_empty() {
             self.ready_streams.remove(&(entry & !STREAMS));
@@ -217,6 +256,7 @@ impl Connections {
             self.behind -= 1;
             self.ready.push_back(entry);
         }
+        self.note_streams();
         next
     }
 
@@ -229,6 +269,7 @@ impl Connections {
             false => self.behind += 1,
         }
         streams.push_back(index);
+        self.note_streams();
     }
 
     /// Puts a connection into its slot. `true`: it is ready.
@@ -356,6 +397,28 @@ mod tests {
         }
         assert_eq!(order, [many[0], few[0], plain, many[1], few[1], many[2], many[3]]);
         assert!(connections.ready_streams.is_empty());
+    }
+
+    #[test]
+    fn who_comes_behind_streams_is_next() {
+        let mut connections = Connections::default();
+        let parent = arrive(&mut connections, None);
+        for index in [(); 9].map(|()| arrive(&mut connections, Some(parent))) {
+            connections.enqueue(index);
+        }
+        let mut plain = Vec::new();
+        let order: Vec<bool> = std::iter::from_fn(|| {
+            let index = connections.take_ready()?.slot().0;
+            if plain.len() < 6 {
+                // Always one more than is taken.
+                plain.push(arrive(&mut connections, None));
+                connections.enqueue(plain[plain.len() - 1]);
+            }
+            Some(plain.contains(&index))
+        })
+        .collect();
+        assert_eq!(order[..6], [false, true, true, false, true, true]);
+        assert_eq!((order.len(), order.iter().filter(|is_plain| **is_plain).count()), (15, 6));
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) fn take(state: &Arc<State>) -> Option<(Box<Connection>, u64)> {
     if !shared.threads.may_take(me) {
         return None;
     }
-    if shared.connections.turns() >= TURNS && shared.connections.ready() > 0 {
+    let is_long = shared.connections.turns() >= TURNS && shared.connections.ready() > 0;
+    if is_long || shared.connections.may_pass_others() {
         if state.running.external_loop {
             return None;
         }
