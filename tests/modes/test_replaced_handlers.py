@@ -144,6 +144,32 @@ def test_a_request_is_interrupted_without_the_signal(mode: str, tmp_path: Path) 
         assert children(server.process.pid) == before
 
 
+#: A module with a handler that raises.
+RAISING = """
+import signal
+
+def handle(number, frame):
+    raise ValueError("the handler fails")
+
+signal.signal(signal.SIGWINCH, handle)
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return []
+"""
+
+
+def test_an_exception_of_a_handler_is_logged(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(RAISING)
+    with Server("app.py", mode, "--workers", "1", cwd=tmp_path) as server:
+        server.tracebacks = True
+        (worker,) = children(server.process.pid)
+        os.kill(worker, signal.SIGWINCH)
+        server.wait_log("ValueError: the handler fails")
+        assert server.get("/").status == 200
+        assert children(server.process.pid) == [worker]
+
+
 def test_a_process_without_supervisor_says_that_it_will_not_stop(tmp_path: Path) -> None:
     with serve("single", tmp_path, "register", "--supervisor", "off") as server:
         server.wait_log("the application has replaced the handler of SIGTERM, SIGINT, SIGQUIT")

@@ -97,17 +97,23 @@ def wait_for_successor(init: int, before: list[int]) -> None:
 
 
 def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Path) -> None:
-    """A container ends with its first process: it goes on as nothing but that."""
-    pidfile = tmp_path / "pid"
+    """A container ends with its first process: it goes on as nothing but that.
+
+    It knows its successors, whose titles have other names if the configuration has.
+    """
+    pidfile, ini = tmp_path / "pid", tmp_path / "server.ini"
+    ini.write_text("[http]\nproc_name = first\n")
     first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.geteuid() != 0:
         first += ["--user", "--map-root-user"]
-    words = command("serve", APP, "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))
+    options = ("-c", str(ini), "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))
+    words = command("serve", APP, *options)
     with Program(*first, *words, env={"VERSION_FILE": str(versions.path)}) as program:
         url = program.wait_line()[2]
         (init,) = children(program.process.pid)
         workers = children(init)
-        for _ in range(2):
+        for name in ("second", "third"):
+            ini.write_text(f"[http]\nproc_name = {name}\n")
             os.kill(init, signal.SIGUSR2)
             wait_for_successor(init, workers)
             workers = children(init)

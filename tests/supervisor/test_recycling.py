@@ -26,6 +26,38 @@ def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
         server.wait_log("it has begun max_requests requests")
 
 
+#: A module of which the fork of a worker ends at once, if there is a file DIES.
+DYING = """
+import os
+
+def die():
+    try:
+        os.unlink(os.environ["DIES"])
+    except FileNotFoundError:
+        return
+    os._exit(1)
+
+os.register_at_fork(after_in_child=die)
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [str(os.getpid()).encode()]
+"""
+
+
+def test_a_successor_that_cannot_be_forked_is_forgotten(tmp_path: Path) -> None:
+    """Another one takes the worker's place when it can be."""
+    app, dies = tmp_path / "dying.py", tmp_path / "dies"
+    app.write_text(DYING)
+    options = ("--preload", "on", "--workers", "1", "--max-requests", "3")
+    with Server(str(app), "single", *options, env={"DIES": str(dies)}) as server:
+        dies.touch()
+        first = server.get("/").body
+        wait_for(lambda: server.get("/").body != first, "an answer of another worker")
+        server.wait_log("a worker has ended before it could report itself")
+        assert not dies.exists()
+
+
 def test_max_lifetime(versions: Versions) -> None:
     with versions.serve("threading", "--max-lifetime", "0.5") as server:
         with Load(server.port) as load:

@@ -260,11 +260,13 @@ def test_watchdog(
 
 
 def until(manager: Manager, name: str) -> dict[str, str]:
-    """The next message that says something of `name`."""
-    while True:
+    """The next message that says something of `name`, between those to the watchdog."""
+    deadline = time.monotonic() + HANG
+    while time.monotonic() < deadline:
         found = manager.heard()
         if name in found:
             return found
+    raise AssertionError(f"no {name} in {HANG:.0f} seconds")
 
 
 def test_the_life_of_a_server(folder: Path) -> None:
