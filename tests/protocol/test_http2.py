@@ -124,33 +124,6 @@ def rest_of(sock: socket.socket) -> bytes:
     return received
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
-        b"PRI /x HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"GET / HTTP/2.0\r\nHost: a\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" + PREFACE,
-        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-        b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n" + PREFACE,
-    ],
-    ids=["rest", "target", "version", "behind_a_request", "upgrade"],
-)
-def test_what_is_no_preface(serve: Serve, first: bytes) -> None:
-    server = serve(ECHO, ON)
-    with server.connect() as connection:
-        connection.send(first)
-        received = rest_of(connection.socket)
-    if b"XX" in first:
-        assert b"no preface of HTTP/2" in received
-    elif first.startswith(b"GET / HTTP/1.1"):
-        # The first request is answered in HTTP/1.1, and nothing changes the version behind it.
-        assert received.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert received.count(b"HTTP/1.1 505") == 1
-    else:
-        assert received.startswith(b"HTTP/1.1 505")
-
-
 # Requests and responses as in HTTP/1.1
 
 

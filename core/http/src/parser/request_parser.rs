@@ -295,6 +295,11 @@ impl RequestParser {
         }
     }
 
+    /// Whether empty lines came before this head.
+    pub fn has_skipped_lines(&self) -> bool {
+        self.skipped > 0
+    }
+
     fn poll_head<'a>(&mut self, buffer: &mut ReadBuffer, limits: &Limits) -> Event<'a> {
         if self.protocol != Protocol::Http {
             return self.poll_packet(buffer, limits);

@@ -190,7 +190,8 @@ fn streams_or_refusal(state: &State, connection: &Connection, reject: Reject) ->
         "HTTP/2 without TLS, which http2 = trusted takes from trusted_proxies and over Unix sockets only";
     let Some(multiplexing) = &state.receiving.multiplexing else { return Step::Refuse(reject) };
     let request = &connection.request;
-    if reject.status != 505 || request.served > 0 || !request.unread().starts_with(multiplexing.preface) {
+    let is_first = request.served == 0 && !request.parser.has_skipped_lines();
+    if reject.status != 505 || !is_first || !request.unread().starts_with(multiplexing.preface) {
         return Step::Refuse(reject);
     }
     match connection.negotiation {
