@@ -10,6 +10,7 @@ import socket
 import ssl
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
 import pytest
@@ -301,6 +302,20 @@ def test_streams_beside_each_other(mode: str, tmp_path: Path) -> None:
             assert made.whole(stream).status == 200
         many = [made.begin("/process") for _ in range(50)]
         assert {made.whole(stream).status for stream in many} == {200}
+
+
+@pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
+def test_a_response_does_not_wait_for_the_next(mode: str, tmp_path: Path) -> None:
+    """Requests that come together are answered together, unless one takes long."""
+    gate = tmp_path / "gate"
+    with Server(GATE, mode, ON) as server, client(server) as made:
+        with patch.object(made, "flush"):
+            quick, slow = made.begin("/process"), made.begin(f"/wait?{gate}")
+        made.flush()
+        assert made.whole(quick).status == 200
+        assert not slow.is_over
+        gate.touch()
+        assert made.whole(slow).status == 200
 
 
 @pytest.mark.each_mode("single")

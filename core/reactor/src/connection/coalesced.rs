@@ -1,4 +1,5 @@
-//! Coalesces small pieces of a response: a piece waits at most a millisecond for the next, then a thread sends it.
+//! Coalesces small pieces of a response, or responses on the streams of a connection: what is there waits at most a millisecond for
+//! the next, then a thread sends it.
 //!
 //! Many pieces that an application makes quickly are sent by one system call. PEP 3333 allows the delay if another thread
 //! goes on sending while the application makes the next piece. A piece that is made slowly is sent at once.
@@ -11,7 +12,6 @@ use poorhttp_compress::StreamEncoder;
 use poorhttp_http::Response;
 use poorhttp_interface::codings::Flush;
 
-use crate::connection::shared_socket::SharedSocket;
 use crate::sys::Errno;
 use crate::sys::process::forks;
 use crate::sys::socket::Transport;
@@ -113,7 +113,7 @@ impl Coalesced {
     }
 
     /// Sends what waits. `false`: the socket takes no more for now.
-    fn send(&mut self, transport: &impl Transport) -> bool {
+    pub(crate) fn send(&mut self, transport: &impl Transport) -> bool {
         self.encode_pending();
         let sent = if self.bytes.is_empty() { Ok(0) } else { transport.send(&self.bytes, false) };
         if let Ok(taken) = sent {
@@ -126,9 +126,17 @@ impl Coalesced {
     }
 }
 
+/// Output that waits for more.
+pub(crate) trait SendsLater: Send + Sync {
+    /// Sends what waits. `false`: the socket takes no more for now, and is to be tried again.
+    fn send_waiting(&self) -> bool;
+}
+
+poorhttp_interface::debug_by_name!(SendsLater);
+
 #[derive(Debug, Default)]
 struct Queue {
-    sockets: Vec<Weak<SharedSocket>>,
+    sockets: Vec<Weak<dyn SendsLater>>,
     running: bool,
     /// It waits for longer than a tick, and is to be woken by a piece.
     asleep: bool,
@@ -153,14 +161,15 @@ impl CoalescedSender {
 
     /// Has what waits on a connection sent within a millisecond. `false`: there is no thread for it.
     #[inline]
-    pub(crate) fn watch(self: &Arc<Self>, socket: &Arc<SharedSocket>, coalesced: &mut Coalesced) -> bool {
+    pub(crate) fn watch(self: &Arc<Self>, socket: &Arc<impl SendsLater + 'static>, coalesced: &mut Coalesced) -> bool {
         if !coalesced.listed {
-            coalesced.listed = self.push(Arc::downgrade(socket));
+            coalesced.listed = self.push(Arc::downgrade(socket) as Weak<dyn SendsLater>);
         }
         coalesced.listed
     }
 
-    fn push(self: &Arc<Self>, socket: Weak<SharedSocket>) -> bool {
+    /// Has what waits there sent within a millisecond. `false`: there is no thread for it.
+    pub(crate) fn push(self: &Arc<Self>, socket: Weak<dyn SendsLater>) -> bool {
         // In a fork, the lock may be held by a thread that exists only in the parent.
         if self.forks != forks() {
             return false;
@@ -192,9 +201,7 @@ impl CoalescedSender {
             } else if !queue.sockets.is_empty() {
                 let mut sockets = std::mem::take(&mut queue.sockets);
                 drop(queue);
-                sockets.retain(|socket| {
-                    socket.upgrade().is_some_and(|socket| !socket.coalesced().send(&socket.transport))
-                });
+                sockets.retain(|socket| socket.upgrade().is_some_and(|socket| !socket.send_waiting()));
                 // Those that are left are full.
                 (idle, pause) = (0, if sockets.is_empty() { TICK } else { (2 * pause).min(LONGEST) });
                 queue = self.lock();
@@ -217,6 +224,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::connection::shared_socket::SharedSocket;
 
     #[test]
     fn what_nothing_follows_is_sent_by_the_thread() {

@@ -13,8 +13,9 @@ use std::{borrow::Cow, mem};
 use poorhttp_http::Reject;
 use rustc_hash::FxBuildHasher;
 
+use crate::connection::coalesced::{COALESCED_FOR, CoalescedSender, SendsLater};
 use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
-use crate::limits::RECEIVED_AT_ONCE;
+use crate::limits::{GATHERED, RECEIVED_AT_ONCE};
 use crate::sys::process::forks;
 use crate::sys::wakeup::Wakeup;
 use crate::sys::{BorrowedFd, Errno, clock};
@@ -101,6 +102,8 @@ pub(crate) enum InputEnd {
 #[derive(Debug, Default)]
 struct StreamState {
     slot: Option<Slot>,
+    /// The turn in which its client has ended its side.
+    turn: u32,
     /// Content that nobody has received yet, bounded by the window, and how much of it has been.
     input: Vec<u8>,
     taken: usize,
@@ -123,6 +126,11 @@ struct StreamState {
 impl StreamState {
     fn has_input(&self) -> bool {
         self.taken < self.input.len()
+    }
+
+    /// Whether its request was complete in this turn, and nothing of the response has come.
+    fn is_unanswered(&self, turn: u32) -> bool {
+        self.turn == turn && self.may_complete() && !self.has_head && !self.has_ended
     }
 
     /// Whether the response may end with its last bytes: those that the client still sends would be refused from then on.
@@ -152,6 +160,12 @@ struct State {
     passed: u64,
     /// The client is not read until output is sent.
     rests: bool,
+    /// When something was last received, in microseconds of [`clock::precise_us`].
+    active_at: u64,
+    /// [`CoalescedSender`] will send what waits.
+    is_listed: bool,
+    /// Counts the turns.
+    turns: u32,
     /// Threads that wait; one of them waits for the socket.
     waiters: u32,
     has_reader: bool,
@@ -173,6 +187,7 @@ pub(crate) enum Waiting {
 pub(crate) struct Multiplexed {
     carrier: Arc<dyn Carrier>,
     owner: Weak<dyn StreamOwner>,
+    sender: Arc<CoalescedSender>,
     /// The slot of the connection itself.
     slot: Slot,
     pub(crate) origin: Origin,
@@ -189,6 +204,7 @@ impl Multiplexed {
     pub(crate) fn new(
         carrier: Arc<dyn Carrier>,
         owner: Weak<dyn StreamOwner>,
+        sender: Arc<CoalescedSender>,
         slot: Slot,
         origin: Origin,
         protocol: Box<dyn StreamProtocol>,
@@ -205,13 +221,16 @@ impl Multiplexed {
             partial_since: None,
             passed: clock::now(),
             rests: false,
+            active_at: 0,
+            is_listed: false,
+            turns: 0,
             waiters: 0,
             has_reader: false,
             changes: 0,
         };
         let (state, wakeup) = (Mutex::new(state), Wakeup::new()?);
         let (changed, is_waiting) = (Condvar::new(), AtomicBool::new(false));
-        Ok(Multiplexed { carrier, owner, slot, origin, state, changed, wakeup, is_waiting, forks: forks() })
+        Ok(Multiplexed { carrier, owner, sender, slot, origin, state, changed, wakeup, is_waiting, forks: forks() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -250,6 +269,7 @@ impl Multiplexed {
         let (mut turn, mut total, mut room) = (Turn::default(), 0, [0; ROOM]);
         let mut state = self.lock();
         state.note_time();
+        state.turns = state.turns.wrapping_add(1);
         self.flush(&mut state);
         if state.has_ended && !matches!(self.carrier.receive(&mut room), Ok(_) | Err(Errno::AGAIN)) {
             // It had ended its side, and is gone now.
@@ -281,6 +301,9 @@ impl Multiplexed {
             state.rests = false;
             turn.has_more = true;
             self.note_waiting(&state);
+        }
+        if total > 0 {
+            state.active_at = clock::precise_us();
         }
         state.note_partial();
         state.grant(|slot| turn.ready.push(Ready { slot, readable: false, writable: true, hangup: false }));
@@ -349,6 +372,21 @@ impl Multiplexed {
             }
         }
         self.note_waiting(state);
+    }
+
+    /// The same at the end of a response. If responses to requests that came together are about to follow, it is sent with them, or
+    /// within a millisecond.
+    fn flush_soon(self: &Arc<Self>, state: &mut State) {
+        let (length, turn) = (state.protocol.output().len(), state.turns);
+        if (1..GATHERED).contains(&length) && state.streams.values().any(|stream| stream.is_unanswered(turn)) {
+            if !state.is_listed && clock::precise_us() < state.active_at + COALESCED_FOR {
+                state.is_listed = self.sender.push(Arc::downgrade(self) as Weak<dyn SendsLater>);
+            }
+            if state.is_listed {
+                return;
+            }
+        }
+        self.flush(state);
     }
 
     fn note_waiting(&self, state: &State) {
@@ -446,12 +484,13 @@ impl State {
 
     fn begin(&mut self, stream: u32, end: Option<InputEnd>, is_head: bool) {
         self.served = self.served.saturating_add(1);
-        self.streams.insert(stream, StreamState { end, is_head, ..StreamState::default() });
+        let turn = self.turns;
+        self.streams.insert(stream, StreamState { end, is_head, turn, ..StreamState::default() });
     }
 
     fn end(&mut self, stream: u32, end: InputEnd, turn: &mut Turn) {
         if let Some(state) = self.streams.get_mut(&stream) {
-            state.end = Some(end);
+            (state.end, state.turn) = (Some(end), self.turns);
             let is_reset = end == InputEnd::Reset;
             turn.ready.extend(state.slot.map(|slot| Ready {
                 slot,
@@ -648,7 +687,7 @@ impl Multiplexed {
     }
 
     /// Ends the response. One without a head is none: the stream is reset.
-    pub(crate) fn finish(&self, stream: u32) {
+    pub(crate) fn finish(self: &Arc<Self>, stream: u32) {
         let mut guard = self.lock();
         let state = &mut *guard;
         let Some(of_stream) = state.streams.get_mut(&stream).filter(|stream| !stream.has_ended) else { return };
@@ -658,7 +697,7 @@ impl Multiplexed {
         } else if !of_stream.is_complete {
             state.protocol.send_data(stream, b"", true);
         }
-        self.flush(state);
+        self.flush_soon(state);
         self.note_change(state);
     }
 
@@ -679,7 +718,7 @@ impl Multiplexed {
     }
 
     /// Forgets a stream, which nobody uses any more.
-    pub(crate) fn forget(&self, stream: u32) {
+    pub(crate) fn forget(self: &Arc<Self>, stream: u32) {
         if self.forks != forks() {
             // The connection is the parent's, and the lock may be held by a thread that exists only there.
             return;
@@ -692,7 +731,7 @@ impl Multiplexed {
             state.idle_since = clock::now();
             state.note_partial();
         }
-        self.flush(state);
+        self.flush_soon(state);
         let is_last = state.streams.is_empty()
             && (state.stopping_since.is_some() || state.has_ended || state.is_failed || state.is_lost);
         drop(guard);
@@ -706,6 +745,16 @@ impl Multiplexed {
             owner.tell(ready);
         }
         self.wake_waiters();
+    }
+}
+
+impl SendsLater for Multiplexed {
+    fn send_waiting(&self) -> bool {
+        let mut state = self.lock();
+        state.is_listed = false;
+        self.flush(&mut state);
+        // If the socket is full, the poller reports when it is not.
+        true
     }
 }
 

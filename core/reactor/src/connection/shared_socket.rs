@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::connection::body::temp_file::Spool;
 use crate::connection::body::throughput::MinimumRate;
-use crate::connection::coalesced::Coalesced;
+use crate::connection::coalesced::{Coalesced, SendsLater};
 use crate::connection::multiplexed::Carrier;
 use crate::connection::notice::StreamNotice;
 use crate::connection::send_queue::{Flushed, SendQueue};
@@ -153,6 +153,12 @@ impl SharedSocket {
             send_queue.give_up();
         }
         self.transport.reset();
+    }
+}
+
+impl SendsLater for SharedSocket {
+    fn send_waiting(&self) -> bool {
+        self.coalesced().send(&self.transport)
     }
 }
 

@@ -81,7 +81,8 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     let origin = connection.request.origin_of_streams(connection.socket.transport.tls_variables().to_vec());
     let weak: Weak<State> = Arc::downgrade(state);
     let carrier: Arc<SharedSocket> = Arc::clone(&connection.socket);
-    let streams = Multiplexed::new(carrier, weak, connection.slot(), origin, protocol).map(Arc::new);
+    let sender = Arc::clone(&state.coalesced_sender);
+    let streams = Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol).map(Arc::new);
     let log = |error: &crate::sys::Errno| state.log(Level::Error, &format!("a connection is closed: {error}"));
     let streams = streams.inspect_err(log).ok()?;
     if let Some(buffers) = connection.request.buffers.take() {
