@@ -1,4 +1,4 @@
-"""The class `Command`: a subcommand, which takes all options, or declares and parses its own."""
+"""The class `Command`: a subcommand takes the options of all commands, or parses its own words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses the options that all commands share, and prints `--help`."""
+"""Parses options, which are the same for `serve`, `check` and `dev`; prints `--help` of each."""
 
 from __future__ import annotations
 

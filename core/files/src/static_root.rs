@@ -1,4 +1,4 @@
-//! A published folder: from a request to a reply.
+//! A published folder: opens it as its options say, and answers requests for its files.
 
 use std::ffi::CString;
 use std::io;

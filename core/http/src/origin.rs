@@ -1,4 +1,4 @@
-//! Client, scheme, host and path prefix (`X-Forwarded-Prefix`) of a request, as trusted proxies report them.
+//! The type `Origin`: client, scheme, host and path prefix of a request; `proxy/forwarded.rs` fills it.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Interface of TLS sessions (state, content, errors) and certificates, which another extension module implements.
+//! Traits of TLS sessions and certificates, and their table of C functions between `_core` and `_tls` (each in its `ffi.rs`).
 
 use std::borrow::Cow;
 use std::ffi::c_void;

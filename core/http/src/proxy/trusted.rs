@@ -1,4 +1,4 @@
-//! Trusted proxies (`trusted_proxies`), and which of the headers of `forwarded.rs` they may use (`forwarded_headers`).
+//! Which peers are trusted proxies, and which headers they may use: a bit for each of the enum in `forwarded.rs`.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Times and byte counts of one connection, from which metrics and the slow log (not the access log) are made.
+//! What only metrics and the slow log need of a connection: end of its last response, bytes counted; absent if nobody asks.
 
 use crate::log::slow::Answered;
 use crate::status::Waiting;

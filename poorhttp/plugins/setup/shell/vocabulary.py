@@ -1,4 +1,4 @@
-"""All commands with their options and values, from their declarations: for completion and man."""
+"""What completion and man pages list for each command: its own words, or options common to all."""
 
 from __future__ import annotations
 
