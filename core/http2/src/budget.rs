@@ -19,8 +19,12 @@ pub(crate) struct Budget {
 
 /// A request allows so many frames: some clients change windows and priorities around each.
 const FRAMES_PER_REQUEST: u32 = 20;
-/// So many bytes of sent content allow a frame: Go updates two windows for every 4 KiB that it reads.
-const BYTES_PER_FRAME: usize = 1024;
+/// So many bytes of sent content allow a frame: Go updates two windows for every 4 KiB that it reads, small devices for every KiB.
+const BYTES_PER_FRAME: usize = 512;
+/// Bytes of a head for each one of its header block that cost nothing: Huffman's code and the static table save so much.
+const USUAL_GROWTH: usize = 4;
+/// So many frames follow a piece of content: many clients update the windows of the stream and of the connection after each.
+const UPDATES_PER_PIECE: u32 = 2;
 
 impl Budget {
     pub(crate) fn new(options: &Options) -> Self {
@@ -30,14 +34,21 @@ impl Budget {
 
     /// A stream ends early; `reason` says how, for the log.
     pub(crate) fn reset(&mut self, reason: &'static str) -> Result<(), ConnectionError> {
-        self.resets = self.resets.checked_sub(1).ok_or(ConnectionError::calm(reason))?;
+        self.resets = self.resets.checked_sub(1).ok_or(ConnectionError::calm(reason, self.most_resets as usize))?;
         Ok(())
     }
 
     /// Frames arrive that bring nothing; `reason` says which, for the log.
     pub(crate) fn frames(&mut self, count: u32, reason: &'static str) -> Result<(), ConnectionError> {
-        self.frames = self.frames.checked_sub(count).ok_or(ConnectionError::calm(reason))?;
+        self.frames = self.frames.checked_sub(count).ok_or(ConnectionError::calm(reason, self.most_frames as usize))?;
         Ok(())
+    }
+
+    /// A header block of `received` bytes has become a head of `size` bytes, which references to a large field of the table make
+    /// large. It costs as many frames as its bytes would allow if they were sent. No honest head has more than one table of them.
+    pub(crate) fn head(&mut self, size: usize, received: usize) -> Result<(), ConnectionError> {
+        let grown = size.saturating_sub(USUAL_GROWTH * received);
+        self.frames((grown / BYTES_PER_FRAME) as u32, "too much in short header blocks")
     }
 
     /// A request has come.
@@ -50,10 +61,12 @@ impl Budget {
         self.resets = self.resets.saturating_add(1).min(self.most_resets);
     }
 
-    /// Content is sent: the client has to update its windows.
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    /// Content is sent: the client has to update its windows. `is_whole`: all that there was, so even a short one may be followed by
+    /// two updates. A window that cut it allows nothing by itself, or a client could open windows byte by byte forever.
+    pub(crate) fn sent(&mut self, bytes: usize, is_whole: bool) {
         self.sent += bytes;
-        self.add_frames(2 + (self.sent / BYTES_PER_FRAME) as u32);
+        let updates = if is_whole { UPDATES_PER_PIECE } else { 0 };
+        self.add_frames(updates + (self.sent / BYTES_PER_FRAME) as u32);
         self.sent %= BYTES_PER_FRAME;
     }
 

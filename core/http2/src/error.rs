@@ -1,5 +1,7 @@
 //! Error codes (RFC 9113 section 7), and errors of a connection.
 
+use std::fmt;
+
 /// The reason why a stream or a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
@@ -80,23 +82,36 @@ pub struct ConnectionError {
     pub code: ErrorCode,
     /// The reason for the log; it never contains bytes from the client.
     pub reason: &'static str,
+    /// The limit that the client has exceeded, for the log.
+    pub limit: Option<usize>,
 }
 
 impl ConnectionError {
+    pub(crate) const fn new(code: ErrorCode, reason: &'static str) -> Self {
+        ConnectionError { code, reason, limit: None }
+    }
+
     pub(crate) const fn protocol(reason: &'static str) -> Self {
-        ConnectionError { code: ErrorCode::ProtocolError, reason }
+        Self::new(ErrorCode::ProtocolError, reason)
     }
 
     pub(crate) const fn frame_size(reason: &'static str) -> Self {
-        ConnectionError { code: ErrorCode::FrameSizeError, reason }
+        Self::new(ErrorCode::FrameSizeError, reason)
     }
 
     pub(crate) const fn flow_control(reason: &'static str) -> Self {
-        ConnectionError { code: ErrorCode::FlowControlError, reason }
+        Self::new(ErrorCode::FlowControlError, reason)
     }
 
-    pub(crate) const fn calm(reason: &'static str) -> Self {
-        ConnectionError { code: ErrorCode::EnhanceYourCalm, reason }
+    pub(crate) const fn calm(reason: &'static str, limit: usize) -> Self {
+        ConnectionError { code: ErrorCode::EnhanceYourCalm, reason, limit: Some(limit) }
+    }
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}, {}", self.code.name(), self.reason)?;
+        self.limit.map_or(Ok(()), |limit| write!(formatter, " (limit: {limit})"))
     }
 }
 

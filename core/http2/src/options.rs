@@ -30,8 +30,9 @@ pub struct Options {
     /// it has not got yet; nghttp2 bears 1,000 and 33 in a second, Go four times its streams.
     pub resets: u32,
     /// Frames that bring nothing, before the client must calm down: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, PRIORITY_UPDATE, frames
-    /// of unknown kinds and on closed streams, DATA without content. Each request and each KiB of sent content allow more, and each
-    /// second [`Options::FRAMES_PER_SECOND`]. nghttp2 bears 1,000 acknowledgements that wait, Go 10,000.
+    /// of unknown kinds and on closed streams, DATA without content; and heads that are much longer than their header blocks. Each
+    /// request and sent content allow more, and each second [`Options::FRAMES_PER_SECOND`]. nghttp2 bears 1,000 acknowledgements that
+    /// wait, Go 10,000.
     pub frames: u32,
 }
 

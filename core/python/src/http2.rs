@@ -69,7 +69,7 @@ impl StreamProtocol for Server {
             Event::Ended { stream } => StreamEvent::Ended { stream },
             Event::Refused { stream, reject, line } => StreamEvent::Refused { stream, reject, line },
             Event::Reset { stream, .. } => StreamEvent::Reset { stream },
-            Event::Failed(error) => StreamEvent::Failed(error.reason),
+            Event::Failed(error) => StreamEvent::Failed(error.to_string()),
         }
     }
 

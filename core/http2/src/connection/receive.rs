@@ -102,9 +102,8 @@ impl Connection {
             };
             match result {
                 Ok(Some(event)) => return event,
-                Ok(None) if self.control > Options::CONTROL_OUTPUT || self.output().len() > Options::UNSENT => {
-                    self.fail(ConnectionError::calm("a client that does not read what it asks for"));
-                }
+                Ok(None) if self.control > Options::CONTROL_OUTPUT => self.fail(unread(Options::CONTROL_OUTPUT)),
+                Ok(None) if self.output().len() > Options::UNSENT => self.fail(unread(Options::UNSENT)),
                 Ok(None) if bytes.is_empty() && !self.is_due() => return Event::NeedMore,
                 Ok(None) => {}
                 Err(error) => self.fail(error),
@@ -254,7 +253,7 @@ impl Connection {
         }
         let mut rest = Content { stream, content, padding, is_wanted: false, ends };
         if self.streams.peek(stream).is_none() && self.streams.closed(stream) == Some(Closed::Complete) {
-            return Err(ConnectionError { code: ErrorCode::StreamClosed, reason: "DATA on a closed stream" });
+            return Err(ConnectionError::new(ErrorCode::StreamClosed, "DATA on a closed stream"));
         }
         let event = match self.take_content(&mut rest, length) {
             Ok(event) => event,
@@ -395,6 +394,7 @@ impl Connection {
             return match self.shutdown {
                 // The client knows from GOAWAY that it may send the request again.
                 Shutdown::Final(last) if stream > last => {
+                    self.budget.frames(1, "too many requests after GOAWAY")?;
                     self.streams.remember(stream, Closed::ByServer);
                     Ok(Meaning::Nothing)
                 }
@@ -421,9 +421,7 @@ impl Connection {
                 Ok(Meaning::Nothing)
             }
             Some(Closed::ByClient) => fault(ErrorCode::StreamClosed, "HEADERS on a stream that the client has reset"),
-            Some(Closed::Complete) => {
-                Err(ConnectionError { code: ErrorCode::StreamClosed, reason: "HEADERS on a closed stream" })
-            }
+            Some(Closed::Complete) => Err(ConnectionError::new(ErrorCode::StreamClosed, "HEADERS on a closed stream")),
             None => Err(ConnectionError::protocol("a stream with a smaller number than one before it")),
         }
     }
@@ -442,10 +440,10 @@ impl Connection {
         block.frames += 1;
         block.bytes += fragment.len();
         if block.bytes > self.options.block() {
-            return Err(ConnectionError::calm("a header block over the limit"));
+            return Err(ConnectionError::calm("a header block over the limit", self.options.block()));
         }
         if block.frames > Options::BLOCK_FRAMES {
-            return Err(ConnectionError::calm("a header block of too many frames"));
+            return Err(ConnectionError::calm("a header block of too many frames", Options::BLOCK_FRAMES as usize));
         }
         let limits = &self.options.limits;
         let field = |name: &[u8], value: &[u8]| match &mut block.meaning {
@@ -453,7 +451,7 @@ impl Connection {
             Meaning::Trailers(trailers, reject @ None) => *reject = trailers.field(name, value, limits).err(),
             Meaning::Trailers(_, Some(_)) | Meaning::Nothing | Meaning::Fault(_) => {}
         };
-        let malformed = |reason| ConnectionError { code: ErrorCode::CompressionError, reason };
+        let malformed = |reason| ConnectionError::new(ErrorCode::CompressionError, reason);
         let mut tail = std::mem::take(&mut block.tail);
         if tail.is_empty() {
             let decoded = self.decoder.decode(fragment, is_end, field).map_err(malformed)?;
@@ -472,7 +470,7 @@ impl Connection {
     }
 
     fn end_block(&mut self, block: Block) -> Outcome {
-        let Block { stream, ends_stream, meaning, .. } = block;
+        let Block { stream, ends_stream, meaning, bytes, .. } = block;
         match meaning {
             Meaning::Nothing => Ok(None),
             Meaning::Fault(error) => self.stream_error(stream, error),
@@ -488,7 +486,11 @@ impl Connection {
                     None => Ok(self.end_receiving(stream).then_some(Event::Ended { stream })),
                 }
             }
-            Meaning::Head(head) => self.end_head(stream, head, ends_stream),
+            Meaning::Head(head) => {
+                self.budget.head(head.size(), bytes)?;
+                let (head, text, result) = head.finish(!ends_stream, &self.options.limits);
+                self.begin(stream, head, text, result, ends_stream)
+            }
         }
     }
 
@@ -513,7 +515,8 @@ impl Connection {
         let limits = &self.options.limits;
         let mut builder = HeadBuilder::default();
         let decoded = self.decoder.decode(block, true, |name, value| builder.field(name, value, limits));
-        decoded.map_err(|reason| ConnectionError { code: ErrorCode::CompressionError, reason })?;
+        decoded.map_err(|reason| ConnectionError::new(ErrorCode::CompressionError, reason))?;
+        self.budget.head(builder.size(), block.len())?;
         let (found, text, result) = builder.finish(!ends_stream, limits);
         // Only what comes a second time is worth a copy.
         let is_kept = is_repeated && result.is_ok() && text.len() <= Options::REMEMBERED_HEAD;
@@ -526,11 +529,6 @@ impl Connection {
         *then = self.decoder.changes();
         self.remembered = Some(remembered);
         self.begin(stream, found, text, result, ends_stream)
-    }
-
-    fn end_head(&mut self, stream: u32, head: HeadBuilder, ends_stream: bool) -> Outcome {
-        let (head, text, result) = head.finish(!ends_stream, &self.options.limits);
-        self.begin(stream, head, text, result, ends_stream)
     }
 
     /// A request begins, or is refused.
@@ -595,7 +593,7 @@ impl Connection {
         };
         match header.stream > self.streams.last {
             // A stream that has not begun cannot be reset.
-            true => Err(ConnectionError { code: error.code, reason: error.reason }),
+            true => Err(ConnectionError::new(error.code, error.reason)),
             false => self.stream_error(header.stream, error),
         }
     }
@@ -759,6 +757,11 @@ impl Connection {
         }
         Ok(None)
     }
+}
+
+/// The error of a client that does not read its answers.
+fn unread(limit: usize) -> ConnectionError {
+    ConnectionError::calm("a client that does not read what it asks for", limit)
 }
 
 const DEPENDS_ON_ITSELF: StreamError =

@@ -94,7 +94,7 @@ impl Connection {
             state.is_granted = false;
         }
         if taken > 0 {
-            self.budget.sent(taken);
+            self.budget.sent(taken, is_whole);
         }
         if !is_whole {
             self.streams.queue(stream);

@@ -74,7 +74,7 @@ pub(crate) struct Turn {
     /// More may be there to be received.
     pub(crate) has_more: bool,
     /// Why the connection has failed, if that is news.
-    pub(crate) failed: Option<&'static str>,
+    pub(crate) failed: Option<String>,
 }
 
 /// What the streams of a connection have in common.

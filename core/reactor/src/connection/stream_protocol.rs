@@ -52,7 +52,7 @@ pub enum StreamEvent<'a> {
         stream: u32,
     },
     /// The connection has failed, for this reason, and nothing more is read. The output that is left tells the client.
-    Failed(&'static str),
+    Failed(String),
 }
 
 /// The server's side of such a protocol, without input and output: bytes in, events out; calls in, bytes out. No call waits.

@@ -117,7 +117,7 @@ impl StreamProtocol for Frames {
                 }
                 _ => {
                     push(&mut self.output, b'G', 0, b"unknown");
-                    return StreamEvent::Failed("an unknown frame");
+                    return StreamEvent::Failed("an unknown frame".into());
                 }
             }
         }
