@@ -51,8 +51,8 @@ impl Options {
     /// Bytes of output from which on a client that sends more gets an error. The embedding reads no more from
     /// [`Connection::wants_input`](crate::Connection::wants_input) on, so this is reached only if it does not ask.
     pub(crate) const UNSENT: usize = 1 << 20;
-    /// Bytes of control frames that may wait for a client that does not read.
-    pub(crate) const CONTROL_OUTPUT: usize = 32 << 10;
+    /// Bytes of control frames that may wait for a client that does not read: more than [`Options::frames`] allows at once.
+    pub(crate) const CONTROL_OUTPUT: usize = 64 << 10;
     /// The window of a connection, and of each stream, before any setting.
     pub(crate) const DEFAULT_WINDOW: u32 = 65_535;
     /// Bytes of a table of header fields before any setting (RFC 9113 section 6.5.2).

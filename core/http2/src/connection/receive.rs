@@ -349,7 +349,7 @@ impl Connection {
         } else if self.streams.closed(stream).is_none() {
             self.streams.remember(stream, Closed::ByServer);
         }
-        self.budget.reset("too many streams that end in error")?;
+        self.budget.reset("too many streams that were reset")?;
         Ok(was_open.then_some(Event::Reset { stream, code, reason: Some(reason) }))
     }
 
@@ -592,8 +592,9 @@ impl Connection {
             _ => StreamError { code: ErrorCode::FrameSizeError, reason: "PRIORITY of another length than 5" },
         };
         match header.stream > self.streams.last {
-            // A stream that has not begun cannot be reset.
+            // A stream that has not begun cannot be reset, and one that has ended needs not be.
             true => Err(ConnectionError::new(error.code, error.reason)),
+            false if self.streams.peek(header.stream).is_none() => Ok(None),
             false => self.stream_error(header.stream, error),
         }
     }
@@ -636,7 +637,7 @@ impl Connection {
         }
         self.forget_content(stream);
         self.streams.reset(stream, Closed::ByClient);
-        self.budget.reset("too many streams that the client resets")?;
+        self.budget.reset("too many streams that were reset")?;
         Ok(Some(Event::Reset { stream, code: ErrorCode::of(u32::from_be_bytes(*code)), reason: None }))
     }
 

@@ -54,6 +54,10 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     if deadline <= now || (state.is_stopping() && state.is_overdue()) {
         streams.finish_shutdown();
         if streams.idle_since().is_some() {
+            if streams.partial_since().is_some() && !state.is_stopping() {
+                let reason = "no error, but the rest of what it has begun has not come in time (header_timeout)";
+                log_end(state, &streams, reason);
+            }
             // What the client still sends must not destroy the last word.
             return release::linger(state, connection);
         }
@@ -92,11 +96,17 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     Some(streams)
 }
 
+/// Logs why a connection ends.
+#[cold]
+fn log_end(state: &State, streams: &Multiplexed, reason: &str) {
+    let client = client_suffix(streams.origin.peer.map(|peer| (peer.ip(), Some(peer.port()))));
+    state.log(Level::Info, &format!("a connection{client} is closed: {reason}"));
+}
+
 /// Acts on what a turn has brought.
 fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) {
     if let Some(reason) = turn.failed {
-        let client = client_suffix(streams.origin.peer.map(|peer| (peer.ip(), Some(peer.port()))));
-        state.log(Level::Info, &format!("a connection{client} is closed: {reason}"));
+        log_end(state, streams, &reason);
     }
     for begun in turn.begun {
         add(state, streams, begun);

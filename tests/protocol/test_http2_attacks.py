@@ -1,0 +1,115 @@
+"""Attacks on HTTP/2: each has an allowance, an error that ends it and a line in the log.
+
+The attacks are data (`loadtests/clients/http2_attacks.py`); the lab measures what they cost.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from loadtests.clients.http2_attacker import Attacker
+from loadtests.clients.http2_attacks import ATTACKS, Attack
+from loadtests.clients.http2_frames import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GET,
+    HEADERS,
+    POST,
+    PREFACE,
+    SETTINGS,
+    frame,
+    request,
+    setting,
+)
+from tests.conftest import Serve
+from tests.testkit.client import receive
+
+ATTACKED = "loadtests/apps/attacked.py:app"
+ON = "--http2=on"
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_attacks(serve: Serve, attack: Attack) -> None:
+    server = serve(ATTACKED, ON)
+    with Attacker(server.port) as client:
+        client.open(attack)
+        client.take(attack, range(attack.borne))
+        client.exchange(attack.closing)
+        assert client.is_served(), client.error
+    if not attack.code:
+        return
+    with Attacker(server.port) as client:
+        client.open(attack)
+        # Seconds allow more: on a busy machine it may take longer.
+        steps = itertools.count()
+        while not client.closed and client.error is None:
+            client.take(attack, itertools.islice(steps, max(attack.borne // 10, 10)))
+        client.until_closed()
+        assert client.error == (attack.code, attack.reason)
+        line = f"a connection of 127.0.0.1:{client.port} is closed: {attack.line}\n"
+    server.wait_log(line)
+    assert server.log().count(f"127.0.0.1:{client.port} is closed") == 1
+
+
+def test_half_open_streams(serve: Serve) -> None:
+    """A thousand requests whose content does not come: 250 are kept, the others refused."""
+    server = serve(ATTACKED, ON)
+    numbers = [1 + 2 * number for number in range(1_000)]
+    with Attacker(server.port) as client:
+        client.exchange(b"".join(frame(HEADERS, END_HEADERS, number, POST) for number in numbers))
+        client.flush()
+        assert client.over == {*numbers[250:]}
+        client.exchange(frame(DATA, END_STREAM, 1, b"content"), lambda: 1 in client.over)
+        assert client.is_served()
+
+
+@pytest.mark.parametrize("window", [0, 1])
+def test_windows_that_are_never_opened(serve: Serve, window: int) -> None:
+    """More streams than threads wait for them, and then for nothing."""
+    server = serve(ATTACKED, ON, "--write-timeout=0.3", "--threads=2")
+    settings = frame(SETTINGS, 0, 0, setting(4, window))
+    streams = {1 + 2 * number for number in range(10)}
+    with Attacker(server.port) as client:
+        client.exchange(settings + b"".join(map(request, sorted(streams))))
+        with Attacker(server.port) as other:
+            assert other.is_served()
+        client.exchange(b"", lambda: client.over == streams)
+        assert client.is_served()
+    server.wait_log("the client does not read its response", len(streams))
+
+
+def test_octet_by_octet(serve: Serve) -> None:
+    server = serve(ATTACKED, ON)
+    head = frame(HEADERS, 0, 1, GET[:2]) + frame(CONTINUATION, END_HEADERS, 1, GET[2:])
+    content = frame(DATA, END_STREAM, 1, b"content")
+    with server.connect() as connection:
+        for octet in PREFACE + frame(SETTINGS, 0, 0) + head + content:
+            connection.send(bytes([octet]))
+        received = b""
+        while b"Hello, world!" not in received:
+            received += receive(connection, 1)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        PREFACE[:20],
+        PREFACE + b"\0",
+        PREFACE + frame(SETTINGS, 0, 0) + request(1)[:9],
+        PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_STREAM, 1, GET),
+        PREFACE + frame(SETTINGS, 0, 0) + request(1)[:-1],
+    ],
+    ids=["preface", "settings", "frame", "block", "field"],
+)
+def test_what_is_begun_and_not_ended(serve: Serve, part: bytes) -> None:
+    server = serve(ATTACKED, ON, "--header-timeout=0.2")
+    with server.connect() as connection:
+        connection.send(part)
+        port = connection.socket.getsockname()[1]
+        while connection.socket.recv(65_536):
+            pass
+    server.wait_log(f"a connection of 127.0.0.1:{port} is closed: no error, but the rest of ")
