@@ -9,7 +9,7 @@ test_head_cache.py          A repeated head is not parsed again, and shares noth
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
 test_http2.py               HTTP/2: ways in, requests and responses as in HTTP/1.1, streams, life
 test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `h2`
-test_http2_attacks.py       attacks on HTTP/2: what is borne, the error that ends each, its line in the log
+test_http2_attacks.py       Attacks on HTTP/2: what is borne, and the error that ends each
 test_http2_cases.py         The protocol cases over HTTP/2: the verdicts of HTTP/1
 test_http2_smuggling.py     HTTP/2 by which somebody wants another request, or another version
 test_limits.py              Limits of time and size over real connections, and responses beyond them

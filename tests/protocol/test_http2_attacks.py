@@ -37,7 +37,7 @@ def test_attacks(serve: Serve, attack: Attack) -> None:
     server = serve(ATTACKED, ON)
     with Attacker(server.port) as client:
         client.open(attack)
-        client.take(attack, range(attack.borne))
+        client.take(attack, 0, attack.borne)
         client.exchange(attack.closing)
         assert client.is_served(), client.error
     if not attack.code:
@@ -45,9 +45,11 @@ def test_attacks(serve: Serve, attack: Attack) -> None:
     with Attacker(server.port) as client:
         client.open(attack)
         # Seconds allow more: on a busy machine it may take longer.
-        steps = itertools.count()
-        while not client.closed and client.error is None:
-            client.take(attack, itertools.islice(steps, max(attack.borne // 10, 10)))
+        count = max(attack.borne // 10, 10)
+        for first in itertools.count(0, count):
+            if client.closed or client.error:
+                break
+            client.take(attack, first, count)
         client.until_closed()
         assert client.error == (attack.code, attack.reason)
         line = f"a connection of 127.0.0.1:{client.port} is closed: {attack.line}\n"

@@ -3,4 +3,5 @@
 - `study`: the class, its steps and report.
 - `scenarios`: what is asked for, over how many connections and streams.
 - `memory`: connections and streams that are open, and what they take.
+- `attacks`: known attacks, what they cost the server, and what they do to another client.
 """

@@ -18,7 +18,7 @@ from loadtests.stats.results import Results
 from loadtests.studies import comparison, engine, tables
 from loadtests.studies.comparison import CPU, PSS, RATE, REMARKS
 from loadtests.studies.engine import Lab, Step, Trial, in_turns
-from loadtests.studies.http2 import memory
+from loadtests.studies.http2 import attacks, memory
 from loadtests.studies.http2.scenarios import (
     CONNECTIONS,
     FILES,
@@ -34,7 +34,7 @@ from loadtests.studies.http2.scenarios import (
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
 NAME = "http2"
-REQUESTS, MEMORY = "requests", "memory"
+REQUESTS, MEMORY, ATTACKS = "requests", "memory", attacks.NAME
 SCALES = scales(
     *(FULL, QUICK, TINY),
     # The numbers of connections and streams.
@@ -88,6 +88,12 @@ def plan(
         planned += [
             Trial(lab, MEMORY, number, server).step(memory.take)
             for number, server in in_turns(lab, [one for one in known if one.name in MEASURED])
+        ]
+    if ATTACKS in options.names:
+        ours = [one for one in http2(files=False, secure=False) if one.ours and one.name in names]
+        planned += [
+            Trial(lab, ATTACKS, number, server).step(attacks.take)
+            for number, server in in_turns(lab, ours)
         ]
     return planned
 
@@ -147,6 +153,7 @@ def report(results: Results) -> list[Section]:
         title = "The same by HTTP/1.1: 13-byte answer on 16 connections, one request at a time"
         told.append(comparison.section(results, f"{NAME}-h1", title, shown, (CPU, RATE)))
     told += _memory(results)
+    told += attacks.report(results, list(OURS))
     if comparison.measured(results, words):
         measures = (CPU.with_range(), RATE.with_range(), PSS, REMARKS)
         told.append(comparison.details(results, NAME, words, measures))
@@ -186,6 +193,11 @@ METHOD = f"""\
 - POST: the application reads the body and answers with its length.
 - Memory: the rise of USS after {memory.CONNECTIONS} connections that have had one request each,
   and after {memory.STREAMS} requests on each of {memory.BUSY} of them whose content does not come.
+- Attacks: one client repeats each of them, on a new connection whenever the server has ended one.
+  CPU time is that of the server for each byte that the client has sent, and for each step of the
+  attack. The other client, on a connection of HTTP/1.1 and the attacker's core, asks every
+  {attacks.PAUSE * 1e3:g} ms. Memory is the rise of USS for each of {attacks.HELD} connections that
+  stop just before the server would end them.
 """
 
 STUDY = Study(
@@ -212,7 +224,8 @@ STUDY = Study(
             scale=KIB,
             places=0,
         ),
+        *attacks.promises(list(OURS)),
     ),
-    experiments=(REQUESTS, MEMORY),
+    experiments=(REQUESTS, MEMORY, ATTACKS),
     scales=SCALES,
 )

@@ -26,6 +26,7 @@ from loadtests.servers.registry import missing
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
 from loadtests.studies.compress import study as compress
+from loadtests.studies.http2 import attacks as http2_attacks
 from loadtests.studies.http2 import memory as http2_memory
 from loadtests.studies.http2 import scenarios as http2_scenarios
 from loadtests.studies.http2 import study as http2
@@ -157,6 +158,17 @@ class TestRuns:
         page = told(http2.STUDY, results, tmp_path)
         assert "POST of 1 MB, TLS" in page
         assert "100 streams that wait for content" in page
+
+    def test_http2_attacks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        some = http2_attacks.ATTACKS[:1]
+        monkeypatch.setattr(http2_attacks, "ATTACKS", some)
+        results = run(http2.STUDY, "poorhttp single", tmp_path, "attacks")
+        names = {http2_attacks.REQUESTS, some[0].name}
+        assert {one["scenario"] for one in results.samples} == names
+        assert all(one["octet_ns"] > 0 and one["connections"] > 0 for one in results.samples)
+        page = told(http2.STUDY, results, tmp_path)
+        assert some[0].name in page
+        assert "p99 of another client" in page
 
     def test_uploads(self, tmp_path: Path) -> None:
         results = run(uploads.STUDY, "poorhttp single", tmp_path)

@@ -1,0 +1,158 @@
+"""Attacks on HTTP/2: what a byte of each costs the server, and what they do to another client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from loadtests.clients.client_process import ClientProcess
+from loadtests.clients.http2_attacks import ATTACKS
+from loadtests.clients.native import fetch
+from loadtests.measure import resources
+from loadtests.reporting.model import Cell, Column, Section, Table
+from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.servers.application import Application
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies import sample
+from loadtests.studies.engine import Trial
+
+NAME = "attacks"
+ATTACKED = Application("loadtests/apps", "attacked", "app")
+REQUESTS = "GET of HTTP/1.1, pipelined"
+"""What attacks are compared with: honest requests, as fast as they can be sent."""
+HELD = 10
+"""Connections that stop in time and are kept, for their memory."""
+PAUSE = 0.002
+"""Seconds between two requests of the other client."""
+WHOLE_REQUESTS = ("requests", "requests with trailers", "table churn")
+"""No attacks: every request is answered. They are there for comparison."""
+COST, PEER, MEMORY = 1.0, 2.0, 4.0
+"""Most of a byte's cost against that of honest requests, of the other client's p99 against that
+beside honest requests, and of a connection's memory in MiB."""
+MIB = 1 / (1 << 20)
+
+
+@dataclass(frozen=True)
+class Attacking:
+    """A server under attack by one client process."""
+
+    trial: Trial
+    running: Running
+    attacker: ClientProcess
+
+    def take(self, name: str, order: dict[str, Any]) -> str:
+        """Measures CPU time alone, and then the other client beside it."""
+        before = sample.cpu_seconds(self.running)
+        sent = self._ask(order)
+        cpu = sample.cpu_seconds(self.running) - before
+        with ThreadPoolExecutor(1) as beside:
+            again = beside.submit(self._ask, order)
+            other = self.peer()
+            again.result()
+        memory = self._memory(name) if "attack" in order else 0.0
+        self.trial.sample(
+            scenario=name,
+            octets=sent["octets"],
+            steps=sent["steps"],
+            connections=sent["connections"],
+            octet_ns=round(cpu / sent["octets"] * 1e9, 3),
+            step_us=round(cpu / sent["steps"] * 1e6, 3),
+            p99_us=other,
+            memory=memory,
+        )
+        return f"{cpu / sent['octets'] * 1e9:.0f} ns a byte"
+
+    def peer(self) -> float:
+        """p99 of a client that asks once in a while, in microseconds."""
+        seconds, core = self.trial.lab.seconds, self.trial.lab.client_core
+        traced = fetch.traced(
+            self.running.port, seconds, 1, [["/"]], keep=True, think=PAUSE, core=core
+        )
+        return float(sample.described(NAME, traced, 0.0)["p99_us"])
+
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        return dict(self.attacker.ask(json.dumps(order)))
+
+    def _memory(self, name: str) -> float:
+        begun = resources.memory(self.running.processes()).uss
+        self._ask({"hold": name, "count": HELD})
+        held = resources.memory(self.running.processes()).uss
+        return max(held - begun, 0) / HELD
+
+
+def take(trial: Trial) -> str:
+    """Attacks a server in every way, one after the other."""
+    seconds, core = trial.lab.seconds, trial.lab.client_core
+    with Running(trial.server, ATTACKED, core=trial.lab.server_core) as running:
+        sample.warm(running, "/", core)
+        # The other client is on the same core, and shall not wait there.
+        nice, module = ("nice", "-n", "15"), "loadtests.clients.http2_attacker"
+        with ClientProcess("attacker", module, [str(running.port)], core, nice) as attacker:
+            attacking = Attacking(trial, running, attacker)
+            trial.figure("alone", attacking.peer(), "µs")
+            said = attacking.take(REQUESTS, {"requests": seconds})
+            for attack in ATTACKS:
+                attacking.take(attack.name, {"attack": attack.name, "seconds": seconds})
+    return f"{len(ATTACKS)} attacks; {said} of honest requests"
+
+
+def promises(servers: Sequence[str]) -> list[Promise]:
+    """On CPU time, the other client and memory."""
+    return [
+        Promise(NAME, what, limit, unit, _reader(field, servers, scale, against))
+        for what, limit, unit, field, scale, against in (
+            ("CPU per byte of an attack, of honest requests", COST, "×", "octet_ns", 1.0, True),
+            ("p99 of another client, of that beside requests", PEER, "×", "p99_us", 1.0, True),
+            ("memory of an attacking connection", MEMORY, "MiB", "memory", MIB, False),
+        )
+    ]
+
+
+def _reader(field: str, servers: Sequence[str], scale: float, against: bool) -> Any:
+    def read(results: Results) -> Places:
+        places: dict[str, Spread] = {}
+        for server in servers:
+            usual = results.rounds(REQUESTS, server, field)
+            for attack in ATTACKS:
+                found = results.rounds(attack.name, server, field)
+                if attack.name in WHOLE_REQUESTS or not found:
+                    continue
+                values = (
+                    value / (usual[key] if against else 1) * scale for key, value in found.items()
+                )
+                if (one := spread(values)) is not None:
+                    places[f"{attack.name}, {mode(server)}"] = one
+        return places
+
+    return read
+
+
+COLUMNS = [
+    Column("attack"),
+    Column("CPU per byte", "ns", 0),
+    Column("CPU per step", "µs", 1),
+    Column("p99 of another client", "ms", 1, 1e-3),
+    Column("memory", "KiB", 0, 1 / 1024),
+]
+"""Those of a table for each server."""
+
+
+def report(results: Results, servers: Sequence[str]) -> list[Section]:
+    """A table for each server."""
+    sections = []
+    for server in servers:
+        rows: list[list[Cell]] = []
+        for name in (REQUESTS, *(attack.name for attack in ATTACKS)):
+            fields = ("octet_ns", "step_us", "p99_us", "memory")
+            found = [results.median(name, server, field) for field in fields]
+            if found[0] is not None:
+                rows.append([name, *found])
+        if rows:
+            title = f"Attacks, {server}"
+            table = Table(f"http2-attacks-{mode(server)}", "", COLUMNS, rows)
+            sections.append(Section(title, parts=[table]))
+    return sections
