@@ -105,6 +105,32 @@ def test_a_file(name: str) -> None:
         ("uvicorn --ssl-certfile c a:b", {"bind": "https://127.0.0.1:8000"}),
         ("granian --interface wsgi --blocking-threads 3 a:b", {"threads": "3"}),
         ("granian --url-path-prefix /x --workers-max-rss 90 a:b", {"max_rss": "90M"}),
+        ("gunicorn --http-protocols h1 --http2-cleartext both a:b", {"http2": "off"}),
+        ("gunicorn --http-protocols h2,h1 --http2-cleartext upgrade a:b", {"http2": "tls"}),
+        ("gunicorn --http2-cleartext both --http-protocols h2 a:b", {"http2": "trusted"}),
+        (
+            "gunicorn --http2-max-concurrent-streams 9 --http2-initial-window-size 70000 "
+            "--http2-max-header-list-size 9000 a:b",
+            {
+                "http2_max_streams": "9",
+                "http2_stream_window": "70000",
+                "max_request_header_size": "9000",
+            },
+        ),
+        ("granian --interface wsgi --http 1 a:b", {"http2": "off"}),
+        (
+            "granian --interface wsgi --http 2 --no-http2-adaptive-window "
+            "--http2-initial-stream-window-size 70000 --http2-initial-connection-window-size 80000 "
+            "--http2-max-concurrent-streams 9 --http2-max-headers-size 9000 a:b",
+            {
+                "http2": "on",
+                "http2_stream_window": "70000",
+                "http2_connection_window": "80000",
+                "http2_max_streams": "9",
+                "max_request_header_size": "9000",
+            },
+        ),
+        ("uvicorn --interface wsgi --http2 a:b", {"http2": "on"}),
     ],
 )
 def test_a_command_line(line: str, expected: dict[str, str | list[str]]) -> None:

@@ -31,7 +31,8 @@ class Http2:
         "(`h2c://`), Envoy, Cloud Run and fly.io can; `on` is for those whose addresses nobody "
         "knows, on a port that only they can reach. There is no `Upgrade: h2c`, which browsers "
         "never had and RFC 9113 has removed. The gateway protocols have no part in this. gunicorn "
-        "`http_protocols` (h1), hypercorn on, granian `http` (auto), nginx `http2` (off).",
+        "`http_protocols` (h1), uvicorn `http2` (off), hypercorn on, granian `http` (auto), nginx "
+        "`http2` (off).",
     )
     http2_max_streams = Option(
         integer(1, 10_000),

@@ -65,7 +65,7 @@ server-name=server_name ipv4! ipv6! app=app_module
 
 UVICORN = """
 host port uds fd reload! reload-dir reload-include reload-exclude reload-delay workers loop http
-ws ws-max-size ws-max-queue ws-ping-interval ws-ping-timeout ws-per-message-deflate lifespan
+http2! ws ws-max-size ws-max-queue ws-ping-interval ws-ping-timeout ws-per-message-deflate lifespan
 interface env-file log-config log-level access-log! use-colors! proxy-headers! server-header!
 date-header! forwarded-allow-ips root-path limit-concurrency backlog limit-max-requests
 limit-max-requests-jitter timeout-keep-alive timeout-graceful-shutdown timeout-worker-healthcheck
@@ -77,7 +77,10 @@ GRANIAN = """
 host port uds uds-permissions interface http ws! workers blocking-threads
 blocking-threads-idle-timeout runtime-threads runtime-blocking-threads runtime-mode loop task-impl
 backlog backpressure http1-buffer-size http1-header-read-timeout http1-keep-alive!
-http1-pipeline-flush! log! log-level log-config access-log! access-log-fmt ssl-certificate
+http1-pipeline-flush! http2-adaptive-window! http2-initial-connection-window-size
+http2-initial-stream-window-size http2-keep-alive-interval http2-keep-alive-timeout
+http2-max-concurrent-streams http2-max-frame-size http2-max-headers-size
+http2-max-send-buffer-size log! log-level log-config access-log! access-log-fmt ssl-certificate
 ssl-keyfile ssl-keyfile-password ssl-protocol-min ssl-ca ssl-crl ssl-client-verify!
 url-path-prefix respawn-failed-workers! respawn-interval rss-sample-interval rss-samples
 workers-lifetime workers-max-rss workers-kill-timeout factory! working-dir env-files

@@ -71,7 +71,7 @@ HOOKS = {
 _NOT_NEEDED = "Not needed: "
 _LOGGING = "docs/reference/logs.md"
 _STRICT = "poorhttp is strict about it, because such requests are used to smuggle others."
-_HTTP2 = "There is no HTTP/2 here; the proxy in front speaks it."
+_HTTP2 = "docs/guides/http2.md"
 _ASYNC = "It is for ASGI."
 _DIRTY = "There are no such processes here; use a task queue."
 
@@ -337,6 +337,29 @@ def _off_by_default(plan: Plan, setting: Setting) -> None:
         plan.explain(setting, *SWITCHES[setting.name])
 
 
+def _http2(plan: Plan, setting: Setting) -> None:
+    """Who may speak HTTP/2: both settings together have one option."""
+    protocols, cleartext = plan.find("http_protocols"), plan.find("http2_cleartext")
+    way = cleartext.one.strip().lower() if cleartext else "off"
+    spoken = [word.strip().lower() for word in protocols.one.split(",")] if protocols else ["h1"]
+    if "h2" not in spoken:
+        value = "off"
+    else:
+        value = "trusted" if way in ("prior-knowledge", "both") else "tls"
+    if setting.name == "http2_cleartext" and value == "off" and way != "off":
+        plan.explain(setting, "It has no effect without h2 in http_protocols.", _HTTP2)
+    elif setting.name == "http2_cleartext" and way == "upgrade":
+        plan.explain(
+            setting,
+            "There is no Upgrade: h2c, which RFC 9113 has removed. With http2 = trusted, proxies "
+            "of trusted_proxies may begin with HTTP/2.",
+            _HTTP2,
+        )
+    else:
+        is_alone = "h1" not in spoken or value == "trusted"
+        plan.set("http2", value, setting, "HTTP/1.1 is spoken too" if is_alone else "")
+
+
 def _paths(plan: Plan, setting: Setting) -> None:
     plan.set("pythonpath", [path for word in setting.words for path in word.split(",")], setting)
 
@@ -469,7 +492,16 @@ RULES: dict[str, Rule] = {
         "others.",
         "docs/reference/security.md",
     ),
-    "http_protocols": explained("HTTP/1.1 is spoken. " + _HTTP2),
+    "http_protocols": Rule(apply=_http2),
+    "http2_cleartext": Rule(apply=_http2),
+    "http2_max_concurrent_streams": option("http2_max_streams", number),
+    "http2_initial_window_size": option("http2_stream_window", number),
+    "http2_max_frame_size": explained(_NOT_NEEDED + "frames have 16 KiB."),
+    "http2_max_header_list_size": option(
+        "max_request_header_size",
+        above_zero("max_request_header_size", "write how long all fields may be."),
+        "it is for HTTP/1.1 too",
+    ),
     "http_parser": explained(_NOT_NEEDED + "there is one parser, in Rust."),
     "root_path": explained("mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/guides/hosts.md"),
     "websocket_max_message_size": explained(_ASYNC, "docs/guides/websockets.md"),
@@ -478,13 +510,6 @@ RULES: dict[str, Rule] = {
 }
 RULES |= {name: Rule(apply=_hook) for name in HOOKS}
 RULES |= {name: Rule(apply=_off_by_default) for name in SWITCHES}
-RULES |= {
-    f"http2_{name}": explained(_HTTP2)
-    for name in (
-        *("cleartext", "max_concurrent_streams", "initial_window_size", "max_frame_size"),
-        "max_header_list_size",
-    )
-}
 RULES |= {
     f"asgi_{name}": explained(_ASYNC) for name in ("loop", "lifespan", "disconnect_grace_period")
 }

@@ -135,6 +135,15 @@ def _host_and_port(
             plan.follow(host, "It is part of the address.")
 
 
+def _http2(plan: Plan, setting: Setting) -> None:
+    """Plan HTTP/2, which granian (`http`) and uvicorn (`http2`) speak with everybody or nobody."""
+    if setting.value == "1" or not setting.is_on:
+        plan.set("http2", "off", setting)
+    else:
+        note = "http2 = trusted is enough behind a proxy of trusted_proxies"
+        plan.set("http2", "on", setting, note)
+
+
 def _https(plan: Plan, setting: Setting | None) -> None:
     """Have TLS on the addresses, because of a certificate."""
     planned = plan.options.get("bind")
@@ -258,6 +267,7 @@ UVICORN = {
     ),
     "reload-delay": explained("The kernel tells of changes at once."),
     "h11-max-incomplete-event-size": option("max_request_header_size", _head_size),
+    "http2": Rule(apply=_http2),
 }
 UVICORN |= {
     name: explained(_ASYNC)
@@ -297,7 +307,8 @@ GRANIAN = {
         "static = /PREFIX=FOLDER serves files.", "docs/guides/static-files.md"
     ),
     "backpressure": explained("queue_timeout refuses what would wait too long."),
-    "http": explained("HTTP/1.1 is spoken; the proxy in front speaks HTTP/2."),
+    "http": Rule(apply=_http2),
+    "http2-max-headers-size": option("max_request_header_size", number, "it is for HTTP/1.1 too"),
     "reload-paths": explained(
         "What the application has loaded is watched.", "docs/guides/development.md"
     ),
