@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.policy
+import functools
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from tests.support.check_each import KeptConnection, by_file, check_each
+from tests.support.http2_as_http1 import StreamConnection
 from tests.support.nobody import IS_ROOT
 from tests.testkit.cases.static_files import Case, Site, read_cases
 from tests.testkit.client import Connection, Response
@@ -27,6 +29,7 @@ CANARY = b"SECRET"
 ETAG = re.compile(r"\{etag ?(\S*?)\}")
 
 Publish = Callable[[tuple[str, ...]], Server]
+Connect = Callable[[], Connection]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,9 @@ def publish(mode: str, site: Site) -> Iterator[Publish]:
 
     def start(options: tuple[str, ...]) -> Server:
         if options not in running:
-            server = Server(f"static:{site.folder}", mode, *options, launcher=LAUNCHER)
+            server = Server(
+                f"static:{site.folder}", mode, "--http2=on", *options, launcher=LAUNCHER
+            )
             running[options] = server
             # What has changed just now could change again unnoticed: until then tags are weak.
             wait_for(lambda: has_strong_tags(server), "strong tags")
@@ -125,14 +130,14 @@ def check_parts(case: Case, response: Response, content: bytes) -> None:
     assert found == expected
 
 
-def check_case(case: Case, site: Site, server: Server, kept: KeptConnection) -> None:
+def check_case(site: Site, case: Case, connect: Connect, kept: KeptConnection) -> None:
     fields = fields_of(case, kept)
     plain = None
     if "{etag}" in str(case.answer):
         coding = [field for field in fields if field.startswith("Accept-Encoding:")]
-        with server.connect() as connection:
+        with connect() as connection:
             plain = ask(connection, "GET", case.target, coding)
-    connections = KeptConnection(server.connect) if case.close else kept
+    connections = KeptConnection(connect) if case.close else kept
     with connections.use(keep=not case.close) as connection:
         response = ask(connection, case.method, case.target, fields)
         assert response.status == case.status, (response.headers, response.body[:200])
@@ -158,16 +163,23 @@ def check_case(case: Case, site: Site, server: Server, kept: KeptConnection) -> 
 
 
 def check_cases(
-    publish: Publish, cases: list[Case], check: Callable[[Case, Server, KeptConnection], None]
+    publish: Publish,
+    cases: list[Case],
+    check: Callable[[Case, Connect, KeptConnection], None],
+    connected: Callable[[Connection], Connection] = lambda connection: connection,
 ) -> None:
     """Check cases with the server of their options and a kept connection to it."""
     kept: dict[Server, KeptConnection] = {}
 
     def check_one(case: Case) -> None:
         server = publish(case.options)
+
+        def connect() -> Connection:
+            return connected(server.connect())
+
         if server not in kept:
-            kept[server] = stack.enter_context(KeptConnection(server.connect))
-        check(case, server, kept[server])
+            kept[server] = stack.enter_context(KeptConnection(connect))
+        check(case, connect, kept[server])
 
     with ExitStack() as stack:
         check_each(cases, check_one)
@@ -175,7 +187,13 @@ def check_cases(
 
 @pytest.mark.parametrize("file", CASES)
 def test_cases(publish: Publish, site: Site, file: str) -> None:
-    check_cases(publish, CASES[file], lambda case, *where: check_case(case, site, *where))
+    check_cases(publish, CASES[file], functools.partial(check_case, site))
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_cases_over_http2(publish: Publish, site: Site, file: str) -> None:
+    cases = [case for case in CASES[file] if "Transfer-Encoding: chunked" not in case.fields]
+    check_cases(publish, cases, functools.partial(check_case, site), StreamConnection)
 
 
 def lasting(response: Response) -> list[tuple[str, str]]:
@@ -183,7 +201,7 @@ def lasting(response: Response) -> list[tuple[str, str]]:
     return sorted(field for field in response.headers if field[0] != "Date")
 
 
-def check_head(case: Case, server: Server, kept: KeptConnection) -> None:
+def check_head(case: Case, _: Connect, kept: KeptConnection) -> None:
     """RFC 9110 section 9.3.2; ranges are of GET only (section 14.2)."""
     ranges = ("range:", "if-range:")
     all_fields = fields_of(case, kept)

@@ -19,6 +19,8 @@ from poorhttp.errors import ConfigError
 from tests.conftest import Serve
 from tests.support.check_each import by_file, check_each
 from tests.support.forked_command import run_command
+from tests.support.http2_as_http1 import StreamConnection
+from tests.support.http2_cases import Meaningless, first_request
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import READY, Server
@@ -107,7 +109,7 @@ def places(serve: Serve) -> Iterator[Places]:
         def place(case: Case) -> Place:
             path = f"{folder}/{PLACES.index(case.options)}"
             bind = ("127.0.0.1:0", f"unix:{path}", *(["[::1]:0"] if HAS_IPV6 else []))
-            return Place(serve(ECHO, *case.options, bind=bind), path)
+            return Place(serve(ECHO, "--http2=on", *case.options, bind=bind), path)
 
         yield place
 
@@ -169,6 +171,39 @@ def test_cases(places: Places, cases: list[Case]) -> None:
     Octet by octet, core/http/tests/trust_cases.rs reads them.
     """
     check_each(cases, lambda case: check_case(case, places(case)))
+
+
+def check_over_http2(case: Case, place: Place) -> None:
+    with (
+        place.connect(case.peer) as plain_connection,
+        StreamConnection(plain_connection, case.preamble) as connection,
+    ):
+        connection.send(case.request)
+        response = connection.response()
+        if case.refusal:
+            assert response.status == int(case.refusal[:3])
+            assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
+            return
+        first = environ_of(response)
+        check(first, case.expected(place.plain(case.peer, connection)))
+        # What is said on one stream is not said on another.
+        connection.send(GET + case.request)
+        assert environ_of(connection.response())["HTTP_HOST"] == "a"
+        assert environ_of(connection.response()) == first
+
+
+def has_a_meaning(case: Case) -> bool:
+    """Whether a case is about a request of HTTP/2, and not about what comes before it."""
+    try:
+        first_request(case.request)
+    except Meaningless:
+        return False
+    return case.file == "forwarded" or not case.refusal
+
+
+@pytest.mark.parametrize("cases", groups([case for case in CASES if has_a_meaning(case)]))
+def test_cases_over_http2(places: Places, cases: list[Case]) -> None:
+    check_each(cases, lambda case: check_over_http2(case, places(case)))
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.

@@ -16,6 +16,7 @@ graphs.py             Graphs of what imports what: circles, what can be reached,
 h11_agreement.py      Comparison of our request parser with `h11`
 hangs.py              Pytest plugin that reports and ends tests which exceed the timeout
 health_probe.py       A health check like a load balancer's
+http2_as_http1.py     A connection of HTTP/2 that takes requests as text of HTTP/1
 http2_client.py       A client of HTTP/2 on `h2`: streams of one connection, what came on each
 http2_agreement.py    Comparison of our HPACK and HTTP/2 with `hpack` and `h2`
 http2_cases.py        Protocol cases of HTTP/1 as requests of HTTP/2
