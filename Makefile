@@ -28,6 +28,7 @@
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
 #   make hpack [COUNT=1000000] [SEED=1]     our HPACK and `hpack` of PyPI decode what the other encodes: COUNT lists of fields
+#   make operate-http2 [MODES="forking threading"]   reloads, upgrades and kills under clients of HTTP/2: none loses a request
 #   make h2spec [MODES="forking threading"] [H2SPEC=PATH]    tests of h2spec over TLS and without; it is built if Go is there
 #   make miri                   the protocol crate under Rust's interpreter
 #   make mutants                faults put into the protocol crate one by one, which its tests have to catch: 80 minutes
@@ -74,7 +75,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run fetch modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec miri mutants mutants-python wheels sdist clean
+.PHONY: run fetch modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -182,6 +183,13 @@ hpack: $(VENV)/test.ready
 h2spec: MODES =
 h2spec: $(VENV)/test.ready
 	$(python) -m tests.h2spec $(H2SPEC:%=--program %) $(MODES)
+
+# 200 reloads, 40 kills, 50 upgrades and more in each mode, under clients of HTTP/2 over TLS, and without TLS.
+operate-http2: MODES = single forking threading gevent
+operate-http2: SCALE = full
+operate-http2: $(VENV)/lab.ready
+	$(python) -m loadtests operate reload upgrade kill recycle stop --$(SCALE) $(LAB) \
+		--servers "$$(printf ',poorhttp %s h2' $(MODES) | cut -c2-)"
 
 # Reading the cases needs the file system, which Miri hides by default. The tests that feed every case octet by octet
 # are left out: they take a second, and an interpreter takes hours.

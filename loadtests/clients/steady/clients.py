@@ -1,12 +1,13 @@
 """Clients of all kinds that send requests all the time, until they are told to end: a program.
 
-`python -m loadtests.clients.steady.clients HOST PORT EVERY MIX`.
+`python -m loadtests.clients.steady.clients HOST PORT EVERY MIX PROTOCOL`.
 
 It says `ready` when it has begun, and answers each line on its standard input with what has
 happened so far, as JSON: `state` only tells it, `stopping` says that the server will stop, after
 which nobody minds to be refused, and `end` lets all finish what they have begun. It ends with its
 input. After EVERY so many requests one that hangs is made, by a client of that kind; MIX are the
-numbers of clients by kind, as JSON.
+numbers of clients by kind, as JSON. PROTOCOL is `http/1.1`, or HTTP/2 as `h2` (over TLS) or `h2c`;
+what would be pipelined is then on streams of its own.
 
 What a request must not meet with stands in `connection.KINDS`. A client that sees its idle
 connection ended, or is told `Connection: close`, connects anew, and nothing is lost; so do requests
@@ -28,7 +29,8 @@ from random import Random
 from loadtests.apps.content import content
 from loadtests.clients.client_process import answer_lines
 from loadtests.clients.steady import known_requests
-from loadtests.clients.steady.connection import SILENCE, Fault, Line
+from loadtests.clients.steady.connection import SILENCE, Fault, Line, NotProcessed
+from loadtests.clients.steady.http2_line import Http2Line
 from loadtests.clients.steady.known_requests import Maker, Question, get
 from loadtests.clients.steady.tally import Tally
 from loadtests.measure.machine import allow_files
@@ -44,9 +46,16 @@ class World:
     port: int
     every: int
     host: str = "127.0.0.1"
+    protocol: str = "http/1.1"
     tally: Tally = field(default_factory=Tally)
     over: threading.Event = field(default_factory=threading.Event)
     stopping: threading.Event = field(default_factory=threading.Event)
+
+    def connect(self) -> Line:
+        """A new connection. Raises Fault."""
+        if self.protocol == "http/1.1":
+            return Line(self.port, self.host)
+        return Http2Line(self.port, self.host, tls=self.protocol == "h2")
 
 
 class Refused(Exception):
@@ -157,7 +166,7 @@ class Client:
             self.hang_up()
         self.opened = time.monotonic()
         try:
-            self.line = Line(self.world.port, self.world.host)
+            self.line = self.world.connect()
         except Fault as fault:
             if fault.kind == "refused" and self.world.stopping.is_set():
                 raise Refused from None
@@ -180,9 +189,14 @@ class Client:
                 time.sleep(self.random.uniform(0.02, 0.2))
                 whole = whole[half:]
             line.say(whole)
+            again: list[Question] = []
             while asked:
                 try:
                     line.answer(asked[0])
+                except NotProcessed:
+                    self.world.tally.count("not processed, and sent again")
+                    again.append(asked.pop(0))
+                    continue
                 except Fault as fault:
                     fault.requests = len(asked)
                     fault.began = began
@@ -196,6 +210,7 @@ class Client:
             if asked:
                 # RFC 9112 section 9.3.2: what is behind an answer that closes was not looked at.
                 self.world.tally.count("pipelined behind an answer that closed the connection")
+            asked += again
 
 
 class Hanging(Client):
@@ -242,11 +257,11 @@ def begin(world: World, mix: Mapping[str, int], seed: int) -> list[Client]:
     return clients
 
 
-def main(host: str, port: str, every: str, mix: str) -> None:
+def main(host: str, port: str, every: str, mix: str, protocol: str) -> None:
     """The command line; only the lab uses it."""
     kinds = json.loads(mix)
     allow_files(sum(kinds.values()) + 100)
-    world = World(int(port), int(every), host)
+    world = World(int(port), int(every), host, protocol)
     clients = begin(world, kinds, Random().randrange(1 << 32))
 
     def answer(word: str) -> object:

@@ -39,6 +39,10 @@ class Fault(Exception):
     began: float = 0.0
 
 
+class NotProcessed(Exception):
+    """The server has not processed a request, says so, and leaves it to be sent again."""
+
+
 KINDS = {
     "refused": "the connection was refused",
     "reset": "the connection was reset",

@@ -32,9 +32,10 @@ class SteadyClients(ClientProcess):
         every: int = 1_000,
         core: int | None = None,
         host: str = "127.0.0.1",
+        protocol: str = "http/1.1",
         launcher: Sequence[str] = (),
     ) -> None:
-        arguments = [host, str(port), str(every), json.dumps(dict(clients))]
+        arguments = [host, str(port), str(every), json.dumps(dict(clients)), protocol]
         super().__init__("clients", "loadtests.clients.steady.clients", arguments, core, launcher)
         self.began = time.monotonic()
 

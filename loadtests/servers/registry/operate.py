@@ -59,6 +59,8 @@ class OperatedServer(Server):
     """Seconds of load that `recycle` needs at least, where workers are recycled by time."""
     most: int = 1_000
     """Reloads or upgrades of a round, where each takes long or not much depends on it."""
+    protocol: str = "http/1.1"
+    """What the clients speak: this, or HTTP/2 over TLS (`h2`) or by prior knowledge (`h2c`)."""
     preloads: bool = False
     """Is measured in `refork`, and in nothing else."""
 
@@ -75,7 +77,8 @@ class OperatedServer(Server):
         if experiment == "broken" and self.configuration:
             words.append(f"{self.configuration.option} {{folder}}/{self.configuration.name}")
         command = " ".join(filter(None, words))
-        return Server(self.name, "", command, self.package, self.extra, compared=False)
+        name, package, extra = self.name, self.package, self.extra
+        return Server(name, "", command, package, extra, compared=False, tls=self.tls)
 
 
 UPGRADING = ("threading", "gevent")
@@ -115,6 +118,24 @@ def _reforked(*numbers: int) -> OperatedServer:
         name=f"poorhttp forking + {words}",
         options={"refork": f"--preload{after}"},
         preloads=True,
+    )
+
+
+def _http2(mode: str, protocol: str, workers: int = 1, extra: str = "") -> OperatedServer:
+    """Ours under clients of HTTP/2, in the experiments in which processes begin and end."""
+    ours = _ours(mode, workers, extra)
+    command = f"{ours.command} --http2 on"
+    if protocol == "h2":
+        files = "--tls-certificate {folder}/cert.pem --tls-key {folder}/key.pem"
+        command = command.replace("--bind ", "--bind https://") + f" {files}"
+    others = ("sockets", "timeout", "broken", "preload", "memory", "balance")
+    return replace(
+        ours,
+        name=f"{ours.name} {protocol}",
+        command=command,
+        cannot=dict.fromkeys(others, "is measured with HTTP/1.1"),
+        protocol=protocol,
+        tls=protocol == "h2",
     )
 
 
@@ -193,6 +214,17 @@ SERVERS = (
         ),
     ),
 )
+HTTP2 = tuple(
+    _http2(mode, protocol, workers, extra)
+    for protocol in ("h2", "h2c")
+    for mode, workers, extra in (
+        ("single", 1, ""),
+        ("forking", 2, ""),
+        ("threading", 1, ""),
+        ("gevent", 1, "gevent"),
+    )
+)
+"""Ours under clients of HTTP/2."""
 REFORKED = (
     replace(
         _gunicorn("sync"),

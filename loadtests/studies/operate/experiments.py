@@ -114,7 +114,7 @@ class Trial(engine.Trial):
         if self.number == 0:
             self.note("command", self.server.command.replace("~", " "))
         files = {"version": "0"}
-        if self.experiment == "sockets":
+        if self.experiment == "sockets" or self.server.tls:
             files |= certificate()
         if self.one.configuration:
             files[self.one.configuration.name] = self.one.configuration.sound
@@ -126,10 +126,10 @@ class Trial(engine.Trial):
     def loaded(self, **clients: int) -> Iterator[tuple[Running, SteadyClients]]:
         """The server under steady load, with further clients."""
         mix = {**self.one.clients, **clients}
-        every, core = self.amounts.every, self.lab.client_core
+        every, core, protocol = self.amounts.every, self.lab.client_core, self.one.protocol
         with (
             self.start() as running,
-            SteadyClients(running.port, mix, every=every, core=core) as load,
+            SteadyClients(running.port, mix, every=every, core=core, protocol=protocol) as load,
         ):
             time.sleep(self.amounts.settle)
             yield running, load
@@ -155,6 +155,7 @@ class Trial(engine.Trial):
             ("failed", failed, ""),
             ("workers that answered", len(state.processes), ""),
             ("connections closed while idle", state.unlucky.get("idle connection closed", 0), ""),
+            ("sent again", state.unlucky.get("not processed, and sent again", 0), ""),
             ("p50", state.p50, "s"),
             ("p99", state.p99, "s"),
             ("longest", state.longest, "s"),

@@ -11,7 +11,13 @@ from loadtests.reporting.cells import number
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Listing, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, all_finished, mode, none, of_figures
 from loadtests.reporting.provenance import bare
-from loadtests.servers.registry.operate import GRACE, REFORKED, SERVERS, UPGRADING
+from loadtests.servers.registry.operate import (
+    GRACE,
+    HTTP2,
+    REFORKED,
+    SERVERS,
+    UPGRADING,
+)
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
@@ -28,8 +34,9 @@ from loadtests.studies.operate.experiments import (
 from loadtests.studies.study import Study
 
 NAME = "operate"
-KNOWN = (*SERVERS, *REFORKED)
+KNOWN = (*SERVERS, *HTTP2, *REFORKED)
 OURS = {one.name: mode(one.name) for one in SERVERS if one.ours}
+OVER_HTTP2 = {one.name: mode(one.name) for one in HTTP2}
 STRONG = frozenset(one.name for one in KNOWN if one.ours)
 MEMORY_PEER = "gunicorn sync"
 """The one whose memory ours is compared with."""
@@ -129,7 +136,17 @@ PROMISES = (
         )
         for what in SHARED
     ),
-    all_finished(OURS),
+    *(
+        none(experiment, f"lost requests over HTTP/2, {what}", OVER_HTTP2, "failed")
+        for experiment, what in (
+            ("reload", "reloads (HUP)"),
+            ("upgrade", "upgrades (USR2)"),
+            ("recycle", "workers that are replaced"),
+            ("kill", "workers that are killed, but what those had in flight"),
+            ("stop", "TERM"),
+        )
+    ),
+    all_finished({**OURS, **OVER_HTTP2}),
 )
 
 
@@ -244,7 +261,7 @@ def _overview(results: Results) -> list[Section]:
     """Failed requests of all servers in all experiments."""
     shares: dict[str, Spread] = {}
     cells: dict[str, list[Cell]] = {}
-    for server in [one.name for one in SERVERS]:
+    for server in [one.name for one in (*SERVERS, *HTTP2)]:
         counts = [_lost(prefix, results, name, server) for name, prefix in FAILURES.values()]
         failed, sent = map(sum, zip(*counts, strict=True))
         if share := _share(failed, sent, sum(of > 0 for _, of in counts)):
@@ -375,6 +392,9 @@ METHOD = f"""\
   answer, a 5xx, or no answer in 30 seconds is a failed request. The clients that pause or send
   bodies are far away: their requests take up to 20 ms to arrive, and in this time they do not see
   the connection close. So they lose requests to servers that close idle connections at once.
+- The clients of servers with `h2` and `h2c` speak HTTP/2; what others pipeline is on streams of its
+  own. A stream behind the last one of a GOAWAY, or reset with REFUSED_STREAM, was not processed,
+  and is sent again: that is no failure (RFC 9113 section 6.8). Everything else is.
 - `reload`: a new version of the application each time. The next reload comes when the new version
   answers and all old workers are gone, or {FULL.amounts.grace:.0f} s later. gunicorn and granian:
   HUP. uWSGI: chain reload with `lazy-apps`.

@@ -236,7 +236,7 @@ class TestExperiments:
 
     def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
         writing = store.Store(tmp_path / "operations.jsonl", "r")
-        chosen = choose("server", STUDY.servers(), [f"poorhttp {mode}"])
+        chosen = [one for one in STUDY.servers() if one.name == f"poorhttp {mode}"]
         lab = engine.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
@@ -250,9 +250,19 @@ class TestExperiments:
         assert results.values(name, server, f"{what}requests")[0] > 0
         assert results.values(name, server, f"{what}failed") == [0], results.faults
 
-    @pytest.mark.parametrize("name", ["reload", "kill"])
-    def test_nothing_fails(self, name: str, tmp_path: Path) -> None:
-        results = self.measure(name, tmp_path)
+    @pytest.mark.parametrize(
+        ("name", "mode"),
+        [
+            ("reload", "forking"),
+            ("kill", "forking"),
+            ("reload", "threading h2"),
+            ("upgrade", "threading h2c"),
+            ("recycle", "forking h2c"),
+            ("stop", "gevent h2"),
+        ],
+    )
+    def test_nothing_fails(self, name: str, mode: str, tmp_path: Path) -> None:
+        results = self.measure(name, tmp_path, mode)
         self.none_failed(results, name)
         text = told(results)
         assert f"`python -m loadtests operate {name}`" in text
