@@ -127,6 +127,9 @@ def test_values() -> None:
         "connections_accepted_total": "accepted",
         "tls_handshakes_total": "tls_handshakes",
         "tls_handshake_failures_total": "tls_failures",
+        "http2_connections": "http2_connections",
+        "http2_streams": "http2_streams",
+        "http2_connections_failed_total": "http2_failures",
         "upgrades_total": "upgrades",
         "spooled_bytes_total": "spooled_bytes",
         "static_cache_hits_total": "cache_hits",
@@ -140,6 +143,8 @@ def test_values() -> None:
         assert value(name) == figures[figure], name  # type: ignore[literal-required]
     for code in ("2xx", "3xx", "4xx", "5xx"):
         assert value("responses_total", code=code) == figures["responses"][code]
+    for side, number in figures["http2_resets"].items():
+        assert value("http2_streams_reset_total", by=side) == number
     for code, number in figures["refused"].items():
         assert value("requests_refused_total", code=code) == number
     for state, number in figures["connections"].items():

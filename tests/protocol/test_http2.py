@@ -584,6 +584,35 @@ def test_a_binary_upgrade(tmp_path: Path) -> None:
         binary_upgrade.end(server, int(pidfile.read_text()))
 
 
+def test_metrics(tmp_path: Path) -> None:
+    """Connections and streams that are open, resets by either side, failed connections."""
+    gate, admin = tmp_path / "gate", str(tmp_path / "admin")
+
+    def metrics() -> list[int]:
+        with Connection(admin) as asking:
+            text = asking.request("GET", "/-/metrics").body.decode()
+        return [int(n) for n in re.findall(r"^poorhttp_http2_\S+ (\d+)$", text, re.MULTILINE)]
+
+    def await_metrics(*expected: int) -> None:
+        wait_for(lambda: metrics() == [*expected], f"metrics {expected}, not {metrics()}")
+
+    options = ("--workers=1", f"--admin=unix:{admin}")
+    with Server(GATE, "threading", ON, *options) as server, client(server) as made:
+        held = made.begin(f"/wait?{gate}")
+        server.wait_log(f"entered {gate}\n")
+        assert made.get("/process").status == 200
+        await_metrics(1, 1, 0, 0, 0)
+        made.reset(held)
+        # A stream that depends on itself (RFC 9113 section 5.3.2).
+        made.socket.sendall(b"\0\0\x05\x02\0\0\0\0\x03" + b"\0\0\0\x03\0")
+        gate.touch()
+        await_metrics(1, 0, 1, 1, 0)
+        # PUSH_PROMISE, which no client may send.
+        made.socket.sendall(b"\0\0\0\x05\0\0\0\0\x01")
+        assert made.ends() == [(PROTOCOL_ERROR, 3)]
+        await_metrics(0, 0, 1, 1, 1)
+
+
 def test_idle_connections(serve: Serve) -> None:
     server = serve(GATE, ON, "--keepalive-timeout=0.2", "--header-timeout=0.2")
     with client(server) as made:

@@ -42,7 +42,7 @@ QUESTIONS = [
     ("POST", "/-/stop", 404, "there are"),
 ]
 
-SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*"(?:,[a-z_]+="[^"\\\n]*")*)\})? (\S+)')
+SAMPLE = re.compile(r'([a-z2_]+)(?:\{([a-z_]+="[^"\\\n]*"(?:,[a-z_]+="[^"\\\n]*")*)\})? (\S+)')
 
 
 def read(text: str) -> tuple[dict[str, str], dict[str, float]]:

@@ -119,6 +119,10 @@ impl StreamProtocol for Server {
         self.0.pass(seconds);
     }
 
+    fn take_resets(&mut self) -> [u32; 2] {
+        self.0.take_resets()
+    }
+
     fn is_mid_frame(&self) -> bool {
         self.0.is_mid_frame()
     }

@@ -140,6 +140,8 @@ pub struct Connection {
     last_data: Option<usize>,
     /// Bytes of control frames since the output was last empty.
     control: usize,
+    /// Streams that were reset since [`Connection::take_resets`]: by the client, and by this side.
+    resets: [u32; 2],
     shutdown: Shutdown,
     /// The client begins no more streams.
     client_leaves: bool,
@@ -184,6 +186,7 @@ impl Connection {
             gone: 0,
             last_data: None,
             control: 0,
+            resets: [0; 2],
             shutdown: Shutdown::None,
             client_leaves: false,
             failed: None,
@@ -254,6 +257,11 @@ impl Connection {
     /// comes back.
     pub fn pass(&mut self, seconds: u32) {
         self.budget.pass(seconds);
+    }
+
+    /// How many streams were reset since this was last called: by the client, and by this side other than behind a complete response.
+    pub fn take_resets(&mut self) -> [u32; 2] {
+        std::mem::take(&mut self.resets)
     }
 
     /// Announces that no more requests are taken (RFC 9113 section 6.8). Those that are under way are taken until the client has
@@ -336,6 +344,7 @@ impl Connection {
     fn push_reset(&mut self, stream: u32, code: ErrorCode) {
         if self.failed.is_none() {
             frame::push_reset(&mut self.output, stream, code);
+            self.resets[1] += u32::from(code != ErrorCode::NoError);
         }
     }
 

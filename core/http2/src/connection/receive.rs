@@ -637,6 +637,7 @@ impl Connection {
         }
         self.forget_content(stream);
         self.streams.reset(stream, Closed::ByClient);
+        self.resets[0] += 1;
         self.budget.reset("too many streams that were reset")?;
         Ok(Some(Event::Reset { stream, code: ErrorCode::of(u32::from_be_bytes(*code)), reason: None }))
     }

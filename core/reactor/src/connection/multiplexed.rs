@@ -16,6 +16,7 @@ use rustc_hash::FxBuildHasher;
 use crate::connection::coalesced::{COALESCED_FOR, CoalescedSender, SendsLater};
 use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
 use crate::limits::{GATHERED, RECEIVED_AT_ONCE};
+use crate::status::Metrics;
 use crate::sys::process::forks;
 use crate::sys::wakeup::Wakeup;
 use crate::sys::{BorrowedFd, Errno, clock};
@@ -194,6 +195,7 @@ pub(crate) struct Multiplexed {
     state: Mutex<State>,
     changed: Condvar,
     wakeup: Wakeup,
+    metrics: &'static Metrics,
     /// Output waits for the socket; read without the lock.
     is_waiting: AtomicBool,
     /// [`forks`] when it was made.
@@ -208,6 +210,7 @@ impl Multiplexed {
         slot: Slot,
         origin: Origin,
         protocol: Box<dyn StreamProtocol>,
+        metrics: &'static Metrics,
     ) -> Result<Self, Errno> {
         let state = State {
             protocol,
@@ -230,7 +233,20 @@ impl Multiplexed {
         };
         let (state, wakeup) = (Mutex::new(state), Wakeup::new()?);
         let (changed, is_waiting) = (Condvar::new(), AtomicBool::new(false));
-        Ok(Multiplexed { carrier, owner, sender, slot, origin, state, changed, wakeup, is_waiting, forks: forks() })
+        metrics.http2_connections.fetch_add(1, Ordering::Relaxed);
+        Ok(Multiplexed {
+            carrier,
+            owner,
+            sender,
+            slot,
+            origin,
+            state,
+            changed,
+            wakeup,
+            metrics,
+            is_waiting,
+            forks: forks(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -362,8 +378,13 @@ impl Multiplexed {
         }
     }
 
-    /// Sends as much of the output as the socket takes.
+    /// Sends as much of the output as the socket takes. Counts what is there to be counted.
     fn flush(&self, state: &mut State) {
+        for (counted, resets) in self.metrics.http2_resets.iter().zip(state.protocol.take_resets()) {
+            if resets > 0 {
+                counted.fetch_add(resets.into(), Ordering::Relaxed);
+            }
+        }
         while !state.is_lost && !state.protocol.output().is_empty() {
             match self.carrier.send(state.protocol.output()) {
                 Ok(bytes) => state.protocol.sent(bytes),
@@ -725,7 +746,9 @@ impl Multiplexed {
         }
         let mut guard = self.lock();
         let state = &mut *guard;
-        state.streams.remove(&stream);
+        if state.streams.remove(&stream).is_some() {
+            self.metrics.http2_streams.fetch_sub(1, Ordering::Relaxed);
+        }
         state.protocol.close(stream);
         if state.streams.is_empty() {
             state.idle_since = clock::now();
@@ -755,6 +778,15 @@ impl SendsLater for Multiplexed {
         self.flush(&mut state);
         // If the socket is full, the poller reports when it is not.
         true
+    }
+}
+
+impl Drop for Multiplexed {
+    fn drop(&mut self) {
+        // In a child that the application has forked, the connection is still its parent's.
+        if self.forks == forks() {
+            self.metrics.http2_connections.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

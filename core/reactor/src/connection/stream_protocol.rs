@@ -95,6 +95,9 @@ pub trait StreamProtocol: Send {
     /// Seconds have passed since the last call, or since the connection has begun.
     fn pass(&mut self, seconds: u32);
 
+    /// Streams that were reset since the last call: by the client, and by the server other than behind a complete response.
+    fn take_resets(&mut self) -> [u32; 2];
+
     /// Whether the beginning of something has come, whose rest the client owes.
     fn is_mid_frame(&self) -> bool;
 

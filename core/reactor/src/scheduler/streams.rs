@@ -3,6 +3,7 @@
 //! The connection stays in its slot and registered with the poller. Each stream has a slot of its own, in which it waits as a
 //! connection of HTTP/1 does: for its turn, for data, for room and for its deadline. What comes for a stream is an event of its slot.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use poorhttp_http::{Head, ReadBuffer, RequestParser};
@@ -85,8 +86,8 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     let origin = connection.request.origin_of_streams(connection.socket.transport.tls_variables().to_vec());
     let weak: Weak<State> = Arc::downgrade(state);
     let carrier: Arc<SharedSocket> = Arc::clone(&connection.socket);
-    let sender = Arc::clone(&state.coalesced_sender);
-    let streams = Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol).map(Arc::new);
+    let (sender, metrics) = (Arc::clone(&state.coalesced_sender), &state.counters.metrics);
+    let streams = Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol, metrics).map(Arc::new);
     let log = |error: &crate::sys::Errno| state.log(Level::Error, &format!("a connection is closed: {error}"));
     let streams = streams.inspect_err(log).ok()?;
     if let Some(buffers) = connection.request.buffers.take() {
@@ -96,15 +97,17 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     Some(streams)
 }
 
-/// Logs why a connection ends.
+/// Logs why a connection ends, and counts it.
 #[cold]
 fn log_end(state: &State, streams: &Multiplexed, reason: &str) {
+    state.counters.metrics.http2_failures.fetch_add(1, Ordering::Relaxed);
     let client = client_suffix(streams.origin.peer.map(|peer| (peer.ip(), Some(peer.port()))));
     state.log(Level::Info, &format!("a connection{client} is closed: {reason}"));
 }
 
 /// Acts on what a turn has brought.
 fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) {
+    state.counters.metrics.http2_streams.fetch_add(turn.begun.len() as u64, Ordering::Relaxed);
     if let Some(reason) = turn.failed {
         log_end(state, streams, &reason);
     }

@@ -211,6 +211,16 @@ metrics! {
     [] Counter "upgrades" "upgrades"
         "Connections that were upgraded to another protocol."
         => |all| Value::Number(all.counts.upgrades);
+    [http2_connections: AtomicU64] Gauge "http2_connections" "http2_connections"
+        "Connections that speak HTTP/2.";
+    [http2_streams: AtomicU64] Gauge "http2_streams" "http2_streams"
+        "Streams of HTTP/2 that are open.";
+    // By the client, and by the server other than behind a complete response.
+    [http2_resets: [AtomicU64; 2]] Counter "http2_resets" "http2_streams_reset" by "by" ["client" "server"]
+        "Streams of HTTP/2 that were reset, by the client or by the server."
+        => |all| Value::Labelled(["client", "server"].map(String::from).into_iter().zip(all.counters.metrics.http2_resets()).collect());
+    [http2_failures: AtomicU64] Counter "http2_failures" "http2_connections_failed"
+        "Connections of HTTP/2 that the server has ended because their client broke the protocol, or a limit against attacks.";
     [accepted: AtomicU64] Counter "accepted" "connections_accepted"
         "Connections that were accepted.";
     [tls_handshakes: AtomicU64] Counter "tls_handshakes" "tls_handshakes"
@@ -315,6 +325,11 @@ impl Metrics {
         if let Some(to) = to {
             self.connections[to as usize].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How many streams were reset by the client, and by the server.
+    fn http2_resets(&self) -> [u64; 2] {
+        self.http2_resets.each_ref().map(|number| number.load(Ordering::Relaxed))
     }
 
     /// How many requests were refused with each status of [`REFUSED`].

@@ -180,6 +180,10 @@ impl StreamProtocol for Frames {
 
     fn pass(&mut self, _seconds: u32) {}
 
+    fn take_resets(&mut self) -> [u32; 2] {
+        [0; 2]
+    }
+
     fn is_mid_frame(&self) -> bool {
         !self.input.is_empty() || self.content.1 > 0
     }

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
         accepted: int
         tls_handshakes: int
         tls_failures: int
+        #: Connections of HTTP/2 that have ended because the client broke the protocol.
+        http2_failures: int
+        #: Streams of HTTP/2 that were reset, by `client` or `server`.
+        http2_resets: dict[str, int]
         #: Connections that applications have got, to speak another protocol.
         upgrades: int
         #: Bytes of bodies and responses written to temporary files.
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
         queued: int
         #: Seconds since the oldest request in flight began.
         oldest: float
+        http2_connections: int
+        http2_streams: int
         #: Connections by state: reading, active, sending, idle, upgraded.
         connections: dict[str, int]
         # Histograms
