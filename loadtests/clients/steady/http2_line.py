@@ -82,9 +82,10 @@ class Http2Line(Line):
             if tls:
                 self.socket = _context().wrap_socket(self.socket)
         except TimeoutError:
-            raise Fault("silent", "connect") from None
+            raise Fault("silent", "connect", port=self.port) from None
         except OSError as error:
-            raise Fault("reset", f"connect: {error.strerror or error}") from None
+            # Perhaps with the process that had accepted it.
+            raise Fault("reset", f"connect: {error.strerror or error}", port=self.port) from None
         self._send()
 
     def ended(self) -> str:
