@@ -89,6 +89,10 @@ impl StreamProtocol for Server {
         self.0.send_data(stream, content, ends).ok()
     }
 
+    fn room(&self, stream: u32) -> usize {
+        self.0.room(stream)
+    }
+
     fn next_writable(&mut self) -> Option<u32> {
         self.0.next_writable()
     }

@@ -149,8 +149,8 @@ impl Connection {
         self.output.len() - self.gone < Options::OUTPUT
     }
 
-    /// Bytes of content that a stream may send now.
-    fn room(&self, stream: u32) -> usize {
+    /// Bytes of content that [`Connection::send_data`] takes of a stream now.
+    pub fn room(&self, stream: u32) -> usize {
         let Some(state) = self.streams.peek(stream) else { return 0 };
         if !self.has_room() || self.streams.is_preceded(stream) {
             return 0;

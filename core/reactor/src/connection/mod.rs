@@ -370,9 +370,15 @@ impl Connection {
     /// Receives a large piece of a body directly into the body's buffer. `None`: framing may come before it.
     fn receive_content(&mut self, most: usize) -> Option<Received> {
         if let Socket::Stream(stream) = &self.socket.transport {
+            let expected = self.request.parser.expected();
             let body = self.request.buffers.as_mut()?.body.as_mut()?;
+            // No more than there is room for, as long as the length is known.
+            let most = match body.room(expected) {
+                room @ DIRECT.. => most.min(room),
+                _ => most.min(ReadBuffer::MAX_ROOM),
+            };
             let take = |content: &[u8]| body.append(content).map_err(|_| Errno::NOMEM);
-            let received = stream.receive_up_to(most.min(ReadBuffer::MAX_ROOM), take);
+            let received = stream.receive_up_to(most, take);
             if received == Err(Errno::NOMEM) {
                 return Some(Received::NoMemory);
             }

@@ -3,6 +3,7 @@
 //! Whoever receives or sends on a stream takes the lock for a moment. Nothing here calls back: what has become of other streams is
 //! returned, and [`crate::scheduler::streams`] passes it on.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +16,20 @@ use rustc_hash::FxBuildHasher;
 
 use crate::connection::coalesced::{COALESCED_FOR, CoalescedSender, SendsLater};
 use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
-use crate::limits::{GATHERED, RECEIVED_AT_ONCE};
+use crate::limits::GATHERED;
 use crate::status::Metrics;
 use crate::sys::process::forks;
 use crate::sys::wakeup::Wakeup;
 use crate::sys::{BorrowedFd, Errno, clock};
 
-/// Bytes received at once.
-const ROOM: usize = 16 << 10;
+/// Bytes received in a turn: content stays in the cache of the processor until its stream has its turn.
+const ROOM: usize = 64 << 10;
+
+thread_local! {
+    /// What is received is taken from here at once.
+    static ROOM_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
+}
+
 /// Bytes of a response head, at most: what the largest of other servers is.
 const MOST_OF_HEAD: usize = 1 << 20;
 
@@ -30,6 +37,9 @@ const MOST_OF_HEAD: usize = 1 << 20;
 pub(crate) trait Carrier: Send + Sync {
     /// Receives into `room`; see [`crate::sys::socket::Transport`].
     fn receive(&self, room: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Whether more may be there, after so many bytes were received into so much room.
+    fn may_have_more(&self, received: usize, room: usize) -> bool;
 
     /// Sends.
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
@@ -144,6 +154,8 @@ impl StreamState {
 struct State {
     protocol: Box<dyn StreamProtocol>,
     streams: HashMap<u32, StreamState, FxBuildHasher>,
+    /// Memory for the content of the next stream that has some; empty while there is no stream.
+    spare: Vec<u8>,
     /// Streams so far.
     served: u32,
     /// The client sends nothing more.
@@ -215,6 +227,7 @@ impl Multiplexed {
         let state = State {
             protocol,
             streams: HashMap::default(),
+            spare: Vec::new(),
             served: 0,
             has_ended: false,
             is_lost: false,
@@ -280,27 +293,34 @@ impl Multiplexed {
         turn
     }
 
-    /// Sends and receives what there is, up to a limit.
-    pub(crate) fn turn(&self) -> Turn {
-        let (mut turn, mut total, mut room) = (Turn::default(), 0, [0; ROOM]);
+    /// Sends and receives what there is, up to a limit. `hangup`: an end is to be received after the last byte.
+    pub(crate) fn turn(&self, hangup: bool) -> Turn {
+        ROOM_OF_THREAD.with_borrow_mut(|room| self.turn_with(hangup, room))
+    }
+
+    fn turn_with(&self, hangup: bool, room: &mut [u8]) -> Turn {
+        let (mut turn, mut total) = (Turn::default(), 0);
         let mut state = self.lock();
         state.note_time();
         state.turns = state.turns.wrapping_add(1);
         self.flush(&mut state);
-        if state.has_ended && !matches!(self.carrier.receive(&mut room), Ok(_) | Err(Errno::AGAIN)) {
+        if state.has_ended && !matches!(self.carrier.receive(room), Ok(_) | Err(Errno::AGAIN)) {
             // It had ended its side, and is gone now.
             state.is_lost = true;
             state.tell_end(&mut turn);
         }
         while !state.has_ended && !state.is_failed && state.protocol.wants_input() {
-            if total >= RECEIVED_AT_ONCE {
+            if total >= ROOM {
                 turn.has_more = true;
                 break;
             }
-            match self.carrier.receive(&mut room) {
+            match self.carrier.receive(room) {
                 Ok(bytes @ 1..) => {
                     total += bytes;
                     state.take(&room[..bytes], &mut turn);
+                    if !hangup && !self.carrier.may_have_more(bytes, room.len()) {
+                        break;
+                    }
                 }
                 Err(Errno::AGAIN) => break,
                 Ok(0) => state.has_ended = true,
@@ -466,6 +486,9 @@ impl State {
                             state.input.clear();
                             state.taken = 0;
                         }
+                        if state.input.capacity() == 0 {
+                            mem::swap(&mut state.input, &mut self.spare);
+                        }
                         state.input.extend_from_slice(bytes);
                         turn.ready.extend(state.slot.map(|slot| Ready {
                             slot,
@@ -568,7 +591,12 @@ impl Multiplexed {
         of_stream.taken += bytes;
         if !of_stream.has_input() {
             // An idle stream keeps no buffer.
-            (of_stream.input, of_stream.taken) = (Vec::new(), 0);
+            let mut input = mem::take(&mut of_stream.input);
+            of_stream.taken = 0;
+            if input.capacity() <= 2 * ROOM {
+                input.clear();
+                state.spare = input;
+            }
         }
         state.protocol.consumed(stream, bytes as u32);
         self.flush(state);
@@ -621,6 +649,16 @@ impl Multiplexed {
     /// Whether the client has closed its side of the connection.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().has_ended
+    }
+
+    /// Bytes of content that a stream may send now.
+    pub(crate) fn room(&self, stream: u32) -> usize {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if state.protocol.room(stream) == 0 {
+            self.flush(state);
+        }
+        state.protocol.room(stream)
     }
 
     /// Sends bytes of a response: its head as text of HTTP/1.1, perhaps behind interim ones, and then its content without framing.
@@ -752,6 +790,7 @@ impl Multiplexed {
         state.protocol.close(stream);
         if state.streams.is_empty() {
             state.idle_since = clock::now();
+            state.spare = Vec::new();
             state.note_partial();
         }
         self.flush_soon(state);

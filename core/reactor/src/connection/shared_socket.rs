@@ -167,6 +167,10 @@ impl Carrier for SharedSocket {
         self.transport.receive(room)
     }
 
+    fn may_have_more(&self, received: usize, room: usize) -> bool {
+        self.transport.may_have_more(received, room)
+    }
+
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         self.transport.send(bytes, false)
     }

@@ -74,6 +74,9 @@ pub trait StreamProtocol: Send {
     /// all are taken. `None`: nothing can be sent on this stream.
     fn send_data(&mut self, stream: u32, content: &[u8], ends: bool) -> Option<usize>;
 
+    /// Bytes of content that a stream may send now, as far as windows, other streams and the output allow.
+    fn room(&self, stream: u32) -> usize;
+
     /// The next stream that may go on, after content that was not taken as a whole. `None`: none may.
     fn next_writable(&mut self) -> Option<u32>;
 

@@ -40,7 +40,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     if state.is_stopping() {
         streams.begin_shutdown();
     }
-    let turn = streams.turn();
+    let turn = streams.turn(connection.has_hung_up());
     let has_more = turn.has_more;
     act(state, &streams, turn);
     if streams.is_over() {
@@ -180,7 +180,7 @@ pub(crate) fn wait(
         }
         if let Waiting::Reads { reads, writes } = streams.wait(seen, left) {
             let is_interrupted = streams.wait_for_socket(reads, writes, left);
-            act(state, streams, streams.turn());
+            act(state, streams, streams.turn(true));
             if is_interrupted {
                 return;
             }

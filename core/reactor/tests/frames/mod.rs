@@ -157,6 +157,11 @@ impl StreamProtocol for Frames {
         Some(taken)
     }
 
+    fn room(&self, stream: u32) -> usize {
+        let room = self.rooms.get(&stream).copied().unwrap_or_default();
+        room.min(OUTPUT.saturating_sub(self.output.len()))
+    }
+
     fn next_writable(&mut self) -> Option<u32> {
         let has_room = self.output.len() < OUTPUT;
         let next =

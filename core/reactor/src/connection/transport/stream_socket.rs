@@ -4,6 +4,7 @@
 //! full socket, so that the rest waits in the send queue.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::connection::multiplexed::{InputEnd, Multiplexed};
@@ -11,7 +12,12 @@ use crate::sys::socket::{PeerState, Transport};
 use crate::sys::{AsFd, BorrowedFd, Errno, clock, file};
 
 /// Bytes of a file that are read at once.
-const PIECE: usize = 16 << 10;
+const PIECE: usize = 64 << 10;
+
+thread_local! {
+    /// Content of a file on its way.
+    static PIECE_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE].into());
+}
 
 /// One stream.
 #[derive(Debug)]
@@ -112,14 +118,17 @@ impl Transport for StreamSocket {
     }
 
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
-        let mut room = [0; PIECE];
-        let read = file::read_at(file, &mut room[..most.min(PIECE)], *at)?;
-        if read == 0 {
-            return Ok(0);
-        }
-        let taken = self.send(&room[..read], read < most)?;
-        *at += taken as u64;
-        Ok(taken)
+        // If there is no room, a byte waits for it.
+        let length = self.connection.room(self.stream).clamp(1, PIECE).min(most);
+        PIECE_OF_THREAD.with_borrow_mut(|piece| {
+            let read = file::read_at(file, &mut piece[..length], *at)?;
+            if read == 0 {
+                return Ok(0);
+            }
+            let taken = self.send(&piece[..read], read < most)?;
+            *at += taken as u64;
+            Ok(taken)
+        })
     }
 
     fn finish(&self) -> bool {
