@@ -9,6 +9,7 @@
 #   make test-full              every test in every mode it has, too
 #   make test-all               the same under every Python that is found
 #   make programs [PROGRAMS="hgweb trac"]   programs of others with their real clients, under three modes and gunicorn
+#   make interop [CLIENTS="go node"]   clients of others speak HTTP/2 to the server: curl, browser, Go, Java, Node and others
 #   make lint   make format   make bench   make clean
 #   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
 #   make proxy-nginx CASE=site PORT=8443 SERVERS="8081 8082"   another of its configurations, other ports
@@ -46,6 +47,7 @@ OPTIONS = --access-log -
 TESTS   = tests
 PYTEST  =
 PROGRAMS =
+CLIENTS =
 MINUTES = 30
 MODES   = forking threading
 TIME    = 60
@@ -75,7 +77,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run fetch modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist clean
+.PHONY: run fetch modules test test-for test-full test-all programs interop packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -111,6 +113,9 @@ test-for: packages $(VENV)/test.ready
 programs: $(all)
 	@$(python) tests/packages.py programs || true
 	$(python) -m tests.programs $(PROGRAMS)
+
+interop: packages $(VENV)/test.ready
+	$(python) -m tests.interop $(CLIENTS)
 
 # What is missing in the end is named, and tests that need it are skipped.
 packages:

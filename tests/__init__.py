@@ -29,6 +29,7 @@ logs/                  Access log, error log, slow log: formats, files, syslog, 
 system/                The program on a machine: commands, users, containers, conf/
 manual/                The commands of the tutorial and of the guides, run as readers type them
 lab/                   The load lab, loadtests/: its clients, servers, reports and studies
+interop/               Clients of others speak HTTP/2 to the server: `make interop`
 programs/              Programs of others with their real clients: `make programs`
 support/               What tests are written with, beside `tests.testkit`
 testkit/               What all tests are written with: clients, servers, processes, cases

@@ -1,0 +1,314 @@
+"""What each client of `make interop` does, and the table of what it saw."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.browser import Browser, chromium, tab
+from tests.support.certificate import certificate
+from tests.testkit.client import HANG
+from tests.testkit.server import ROOT, Server, wait_for
+
+CHECKS = ("get", "post", "parallel", "hints", "events", "cancel", "download")
+HERE = Path(__file__).parent / "clients"
+
+#: Where Go is, if it is not on the path.
+FOLDERS = ("/usr/local/go/bin",)
+
+#: 1 MB, and what the server says of it.
+BODY = b"0123456789" * 100_000
+DIGEST = f"{len(BODY)} {hashlib.sha256(BODY).hexdigest()}\n"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The server under test as one client sees it.
+
+    Attributes:
+        client: the name of the client, which makes paths that are its own.
+        url: where the server is, without a slash at the end.
+        folder: has `authority.pem`, and `body`.
+    """
+
+    client: str
+    url: str
+    folder: Path
+
+    @property
+    def authority(self) -> str:
+        """The file with the certificate of the authority."""
+        return str(self.folder / "authority.pem")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.url.startswith("https:")
+
+    def ask(self, path: str) -> str:
+        """What the server answers to another client, in HTTP/1.1."""
+        context = certificate().client_context()
+        handler = urllib.request.HTTPSHandler(context=context)
+        opener = urllib.request.build_opener(handler, urllib.request.ProxyHandler({}))
+        with opener.open(f"{self.url}{path}?{self.client}", timeout=HANG) as response:
+            return str(response.read().decode())
+
+    def path(self, path: str) -> str:
+        """The URL of a path with the name of the client."""
+        return f"{self.url}{path}?{self.client}"
+
+
+#: What a client saw, for each check: `ok`, or what is wrong.
+Seen = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client.
+
+    Attributes:
+        program: what has to be installed.
+        package: the package of Debian, or of Python.
+        run: does all checks.
+        needs_tls: it does not speak HTTP/2 without.
+    """
+
+    program: str
+    package: str
+    run: Callable[[Place], Seen]
+    needs_tls: bool = False
+
+    def is_installed(self) -> bool:
+        """Whether it can be run."""
+        if self.program == "httpx":
+            with suppress(ImportError):
+                import httpx
+
+                return bool(httpx)
+            return False
+        return found(self.program) is not None
+
+
+def found(program: str) -> str | None:
+    """The path of a program."""
+    return shutil.which(program) or shutil.which(program, path=":".join(FOLDERS))
+
+
+def output(*words: str) -> str:
+    """What a command prints; an AssertionError with what it complains of, if it fails."""
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr.decode()[-300:]}"
+    return done.stdout.decode()
+
+
+def source(*words: str) -> Callable[[Place], Seen]:
+    """A client of `clients/`, which prints a line for each check."""
+
+    def run(place: Place) -> Seen:
+        program = sys.executable if words[0] == "httpx" else str(found(words[0]))
+        command = [program, *words[1:-1], str(HERE / words[-1]), place.url, place.authority]
+        lines = output(*command).splitlines()
+        return dict((line + " ").split(" ", 1) for line in lines)
+
+    return run
+
+
+def each(place: Place, checks: Mapping[str, Callable[[Place], None]]) -> Seen:
+    """What becomes of functions that raise an AssertionError if something is wrong."""
+    seen = {}
+    for name, check in checks.items():
+        try:
+            check(place)
+            seen[name] = "ok"
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            seen[name] = str(error).splitlines()[0]
+    return seen
+
+
+def same(found: object, expected: object) -> None:
+    assert found == expected, f"{found!r:.80}"
+
+
+@contextmanager
+def streaming(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command whose output is read while it runs; killed at the end."""
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def checks_of(command: Callable[[Place], list[str]]) -> dict[str, Callable[[Place], None]]:
+    """Checks of a program that prints a response while it comes."""
+
+    def events(place: Place) -> None:
+        with streaming(*command(place), place.path("/events")) as running:
+            assert running.stdout is not None
+            same(running.stdout.read(9), b"data: 1\n\n")
+            place.ask("/next")
+            same(running.stdout.read(), b"data: 2\n\n")
+
+    def cancel(place: Place) -> None:
+        with streaming(*command(place), place.path("/endless")) as running:
+            assert running.stdout is not None
+            same(len(running.stdout.read(30_000)), 30_000)
+        wait_for(lambda: place.ask("/left") == "yes\n", "the end of the response")
+
+    return {"events": events, "cancel": cancel}
+
+
+def curl(place: Place) -> Seen:
+    version = "--http2" if place.is_secure else "--http2-prior-knowledge"
+    words = ["curl", "-sSN", "--noproxy", "*", "--cacert", place.authority, version]
+
+    def get(place: Place) -> None:
+        same(output(*words, "-w", "%{http_version}", f"{place.url}/hello"), "hello\n2")
+
+    def post(place: Place) -> None:
+        same(
+            output(*words, "--data-binary", f"@{place.folder}/body", f"{place.url}/digest"), DIGEST
+        )
+
+    def parallel(place: Place) -> None:
+        many = ("-Z", "--parallel-max", "100", f"{place.url}/hello?[1-100]")
+        same(output(*words, *many), "hello\n" * 100)
+
+    def hints(place: Place) -> None:
+        head = output(*words, "-i", f"{place.url}/hints")
+        assert head.startswith("HTTP/2 103"), head
+
+    def download(place: Place) -> None:
+        target = place.folder / f"curl{place.is_secure}"
+        output(*words, "--limit-rate", "10M", "-o", str(target), f"{place.url}/large")
+        same(target.stat().st_size, 10_000_000)
+
+    checks = {"get": get, "post": post, "hints": hints, "download": download}
+    # Without TLS, curl 7.88 fails (16) in each transfer that waits for the first, with nginx too.
+    if place.is_secure:
+        checks["parallel"] = parallel
+    return each(place, {**checks, **checks_of(lambda _: words)})
+
+
+def nghttp(place: Place) -> Seen:
+    def get(place: Place) -> None:
+        same(output("nghttp", f"{place.url}/hello"), "hello\n")
+
+    def post(place: Place) -> None:
+        same(output("nghttp", "-d", f"{place.folder}/body", f"{place.url}/digest"), DIGEST)
+
+    def parallel(place: Place) -> None:
+        same(output("nghttp", "-m", "100", f"{place.url}/hello"), "hello\n" * 100)
+
+    def hints(place: Place) -> None:
+        assert ":status: 103" in output("nghttp", "-nv", f"{place.url}/hints"), "no 103"
+
+    def download(place: Place) -> None:
+        # Windows of 64 KiB: the server waits for each of them.
+        with streaming("nghttp", "-w", "16", "-W", "16", f"{place.url}/large") as running:
+            assert running.stdout is not None
+            same(len(running.stdout.read()), 10_000_000)
+
+    checks = {"get": get, "post": post, "parallel": parallel, "hints": hints, "download": download}
+    return each(place, {**checks, **checks_of(lambda _: ["stdbuf", "-o0", "nghttp"])})
+
+
+def h2load(place: Place) -> Seen:
+    def load(*words: str) -> Callable[[Place], None]:
+        def run(_: Place) -> None:
+            report = output("h2load", *words)
+            requests = words[words.index("-n") + 1]
+            assert f"status codes: {requests} 2xx" in report, report[-400:]
+
+        return run
+
+    checks = {
+        "get": load("-n", "10", f"{place.url}/hello"),
+        "post": load("-n", "4", "-d", f"{place.folder}/body", f"{place.url}/digest"),
+        "parallel": load("-n", "1000", "-c", "4", "-m", "100", f"{place.url}/hello"),
+        "download": load("-n", "4", "-m", "4", "-w", "14", f"{place.url}/large"),
+    }
+    return each(place, checks)
+
+
+#: JavaScript for each check in a browser, which is on a page of the server; its value is true.
+IN_BROWSER = {
+    "get": "await text('/hello') === 'hello\\n' && protocol('/hello') === 'h2'",
+    "post": "await text('/digest', {method: 'POST', body: '0123456789'.repeat(100000)})"
+    f" === {DIGEST!r}",
+    "parallel": "(await Promise.all(Array.from({length: 100}, (_, i) => text('/hello?' + i))))"
+    ".every(each => each === 'hello\\n')",
+    "events": "await new Promise((done, fail) => { const found = [];"
+    " const source = new EventSource('/events?browser');"
+    " source.onerror = () => fail('error after ' + found);"
+    " source.onmessage = event => { found.push(event.data); text('/next?browser');"
+    " if (found.length === 2) { source.close(); done(found.join() === '1,2') } } })",
+    "cancel": "await (async () => { const leaving = new AbortController();"
+    " const response = await fetch('/endless?browser', {signal: leaving.signal});"
+    " await response.body.getReader().read(); leaving.abort();"
+    " for (let round = 0; round < 1000; round++) {"
+    " if (await text('/left?browser') === 'yes\\n') return true; await sleep(50) } })()",
+    "download": "await (async () => { const reader = (await fetch('/large')).body.getReader();"
+    " let size = 0; for (;;) { const {done, value} = await reader.read();"
+    " if (done) return size === 10000000; size += value.length; await sleep(1) } })()",
+}
+SCRIPT = """(async () => {
+    const sleep = time => new Promise(done => setTimeout(done, time))
+    const text = async (path, options) => (await fetch(path, options)).text()
+    const protocol = path => performance.getEntriesByName(location.origin + path)[0].nextHopProtocol
+    return %s
+})()"""
+
+
+def browser(place: Place) -> Seen:
+    def run(script: str, shown: Browser) -> Callable[[Place], None]:
+        return lambda _: same(shown.run(SCRIPT % script), True)
+
+    with chromium() as driver, tab(driver) as shown:
+        shown.open(f"{place.url}/hello")
+        return each(place, {name: run(script, shown) for name, script in IN_BROWSER.items()})
+
+
+CLIENTS = {
+    "curl": Client("curl", "curl", curl),
+    "nghttp": Client("nghttp", "nghttp2-client", nghttp),
+    "h2load": Client("h2load", "nghttp2-client", h2load),
+    "httpx": Client("httpx", "pip install httpx[http2]", source("httpx", "client_httpx.py")),
+    "node": Client("node", "nodejs", source("node", "client.mjs")),
+    "go": Client("go", "golang-go, 1.25 or newer", source("go", "run", "client.go")),
+    "java": Client("java", "default-jdk-headless", source("java", "Client.java")),
+    "chromium": Client("chromium", "chromium chromium-driver", browser, needs_tls=True),
+}
+
+
+@contextmanager
+def served(mode: str = "threading") -> Iterator[tuple[Server, Path]]:
+    """The server at two ports, with the folder of a `Place`."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        certificate().write(folder / "site.pem")
+        certificate().authority.cert_pem.write_to_path(str(folder / "authority.pem"))
+        (folder / "body").write_bytes(BODY)
+        options = ("--http2=on", "--early-hints=on", "--tls-certificate", str(folder / "site.pem"))
+        bind = ("127.0.0.1:0", "https://127.0.0.1:0")
+        with Server("tests/interop/served.py", mode, *options, bind=bind) as server:
+            yield server, folder
+
+
+def visit(name: str, scheme: str, server: Server, folder: Path) -> Seen:
+    """What a client sees of a server."""
+    url = f"{scheme}://127.0.0.1:{server.port_of(scheme)}"
+    try:
+        return CLIENTS[name].run(Place(f"{name}{scheme}", url, folder))
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        return dict.fromkeys(CHECKS, str(error))
