@@ -16,6 +16,7 @@ import pytest
 
 from loadtests import store
 from loadtests.clients import sockets
+from loadtests.clients.http2_attacks import ATTACKS
 from loadtests.clients.native import compiled
 from loadtests.clients.native import tls as tls_client
 from loadtests.measure.cpu_affinity import cores
@@ -160,7 +161,7 @@ class TestRuns:
         assert "100 streams that wait for content" in page
 
     def test_http2_attacks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        some = http2_attacks.ATTACKS[:1]
+        some = ATTACKS[:1]
         monkeypatch.setattr(http2_attacks, "ATTACKS", some)
         results = run(http2.STUDY, "poorhttp single", tmp_path, "attacks")
         names = {http2_attacks.REQUESTS, some[0].name}
