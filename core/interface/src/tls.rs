@@ -1,4 +1,4 @@
-//! Traits of TLS sessions and certificates, and their table of C functions between `_core` and `_tls` (each in its `ffi.rs`).
+//! Traits of TLS sessions and certificates: `core/tls` implements them; `core/python/src/ffi.rs` too, by a table of C functions.
 
 use std::borrow::Cow;
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! All `unsafe` code: implements TLS sessions and codings by the tables of their extension modules; system calls; memory.
+//! All `unsafe` code: each method of TLS sessions and codings, through the C tables of other modules; system calls; memory.
 //!
 //! A file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large `bytes`, text to and from
 //! `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the arguments of this process, the

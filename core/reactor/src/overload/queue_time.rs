@@ -1,4 +1,4 @@
-//! Since when requests may have waited, from the times of polls: for overload, and for those whose times are taken.
+//! Bounds how long requests have waited for a thread, from the times of polls: for overload, and for timed requests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
