@@ -13,12 +13,13 @@ def refuse(*_: object, **__: object) -> Any:
     raise RuntimeError("replaced")
 
 
-GREENLETS = os.environ["REPLACED"] == "gevent"
+#: Half of gevent's patches leave threads what they are.
+GREENLETS = os.environ["REPLACED"] in ("gevent", "half")
 
 if GREENLETS:
     from gevent import monkey
 
-    monkey.patch_all()
+    monkey.patch_all(thread=os.environ["REPLACED"] == "gevent")
 else:
     import _thread
     import select

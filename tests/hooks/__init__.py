@@ -7,5 +7,6 @@ test_misbehaving.py         Functions that fail, exit, are killed or hang
 test_worker_hooks.py        Hooks of a plug-in in the main process and in workers, and their errors
 test_prometheus_client.py   prometheus_client in several processes
 test_agents.py              Agents that wrap the command, as elasticapm-run does
+test_sentry.py              sentry_sdk, of which events of a worker that ends arrive too
 test_opentelemetry_sdk.py   A provider of OpenTelemetry that is made in each worker
 """

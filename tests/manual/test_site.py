@@ -28,11 +28,17 @@ LOADS = re.compile(
 
 SMALL = {
     "index.md": "# Small\n\n- [Guides](guides/index.md): all of them.\n",
-    "guides/index.md": "# Guides\n\n## Deploy\n\n- [First](first.md): the first.\n",
+    "guides/index.md": (
+        "# Guides\n\n## Deploy\n\n- [First](first.md): the first.\n- [Wide](wide.md): a table.\n"
+    ),
     "guides/first.md": (
         "# First\n\n## An anchor\n\n> **Note:** [mind](#an-anchor) [it](../../conf/a.ini).\n\n"
         '<picture>\n<source media="(prefers-color-scheme: dark)" srcset="../dark.svg">\n'
         '<img alt="Both" src="../light.svg">\n</picture>\n'
+    ),
+    "guides/wide.md": (
+        f"# Wide\n\n{'| column ' * 30}|\n{'|---' * 30}|\n{'| x ' * 30}|\n\n"
+        f"```\n{'command ' * 60}\n```\n\n`--{'long-' * 30}option`\n"
     ),
 }
 
@@ -129,6 +135,14 @@ def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> 
         loaded = browser.run("performance.getEntriesByType('resource').map(entry => entry.name)")
         outside = [name for name in loaded if not name.startswith((server.urls, "data:"))]
         assert (bool(loaded), outside) == (True, [])
+
+
+def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> None:
+    browser.resize(500, 800)
+    for page in ("index.html", "guides/wide.html"):
+        browser.open(f"file://{start_page(site).parent}/{page}")
+        widths = browser.run("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert widths[0] <= widths[1], page
 
 
 def test_links_between_pages() -> None:

@@ -41,12 +41,15 @@ def test_it_serves_reloads_and_stops(mode: str, replaced: str, options: tuple[st
         assert server.log().count("the application replaces threads") == (mode == "threading")
 
 
-def test_requests_run_in_threads_beside_each_other() -> None:
-    with Server(REPLACING, "threading", env={"REPLACED": "gevent"}) as server:
+@pytest.mark.parametrize("replaced", ["gevent", "half"])
+def test_requests_run_in_threads_beside_each_other(replaced: str) -> None:
+    with Server(REPLACING, "threading", env={"REPLACED": replaced}) as server:
         with ThreadPoolExecutor(2) as pool:
             answers = list(pool.map(server.get, ("/meet/0", "/meet/1")))
         assert len({answer.body for answer in answers}) == 2
         assert all(answer.body.startswith(b"poorhttp-") for answer in answers)
+        said = server.log().count("the application replaces threads")
+        assert said == (replaced == "gevent")
 
 
 def test_records_of_requests_are_made_by_a_thread(tmp_path: Path) -> None:

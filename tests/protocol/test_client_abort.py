@@ -217,6 +217,24 @@ def test_a_request_that_waits_for_its_own_predecessors_is_answered(
     assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
 
 
+def test_pipelined_requests_of_a_closed_half_may_wait_for_others(tmp_path: Path) -> None:
+    """Others have their turn between them, and the client may have nothing more to send."""
+    first, other = tmp_path / "first", tmp_path / "other"
+    with Busy("single", tmp_path) as running:
+        connection, between = running.connect(), running.connect()
+        close_half(connection, f"/hold?{first}", *["/more"] * 100)
+        running.wait_log(f"holds {first}\n")
+        between.send_request("GET", f"/hold?{other}")
+        first.touch()
+        running.wait_log(f"holds {other}\n")
+        assert running.has_run("GET /more") < 100
+        time.sleep(NOTICEABLE)
+        other.touch()
+        assert between.response().status == 200
+        assert connection.response().status == 200
+        assert [connection.response().status for _ in range(100)] == [200] * 100
+
+
 def test_a_unix_socket_tells_a_closed_half_from_a_departure(running: Busy, tmp_path: Path) -> None:
     with held(running, tmp_path / "gate"):
         half, leaving = Connection(running.path), Connection(running.path)

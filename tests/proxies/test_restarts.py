@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.load import Load
 from tests.support.proxies import APP as GATES
 from tests.support.proxies import Pair, Proxy
 from tests.testkit.client import receive_until
 from tests.testkit.process import children
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import ROOT, Server, wait_for
 from tests.testkit.versions import APP, Versions
 
 NAMES = ["lighttpd", "nginx", "haproxy"]
@@ -48,6 +49,29 @@ def test_stopped_and_started_again(proxy: Proxy, pair: Pair) -> None:
             # lighttpd may leave it alone again for a request that was refused just before.
             wait_for(lambda: sum(load.pids[pid] for pid in pids) >= 20, "its answers")  # noqa: B023
     load.check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_replaced_on_the_same_sockets(name: str, tmp_path: Path) -> None:
+    """By a reload and by a binary upgrade: no request of a kept connection is lost."""
+    versions, pidfile = Versions(tmp_path), tmp_path / "pid"
+    options = ("-c", str(ROOT / "proxy/balanced.ini"), "--pidfile", str(pidfile))
+    with versions.serve("threading", *options) as server:
+        # Nobody stands in for it.
+        ports = [server.port] * 2
+        with Proxy(name, "balanced", tmp_path / "proxy", ports) as proxy:
+            proxy.wait_listening()
+            with Load(proxy.port) as load:
+                load.wait_version("1")
+                versions.set("2")
+                server.process.send_signal(signal.SIGHUP)
+                load.wait_version("2")
+                versions.set("3")
+                pid = upgrade(server, pidfile)
+                load.wait_version("3")
+                load.wait_more(20)
+            load.check()
+        end(server, pid)
 
 
 @pytest.mark.parametrize("name", ["apache2", "caddy"])

@@ -125,6 +125,21 @@ def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Pa
         assert program.wait() == 0
 
 
+def test_signals_that_come_before_the_wait_are_passed_on() -> None:
+    program = """
+import os, signal
+from poorhttp.supervisor import binary_upgrade
+wanted = [signal.SIGHUP, signal.SIGTERM]
+signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+pid = os.fork()
+if pid == 0:
+    os._exit(7 if [signal.sigwait([each]) for each in wanted] == wanted else 1)
+print(binary_upgrade.wait_for_successor(pid, wanted))
+"""
+    done = run(sys.executable, "-c", program)
+    assert (done.stdout, done.stderr) == ("7\n", "")
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="nobody else can become another user")
 def test_an_orphan_of_the_application_is_no_successor() -> None:
     """Its command line is that of the server, but its user is not."""

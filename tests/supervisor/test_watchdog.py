@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.services import Tree
 from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import patched, wait_for
-from tests.testkit.versions import Versions, told
+from tests.testkit.versions import APP, Versions, told
 
 
 @pytest.fixture
@@ -62,6 +64,36 @@ def test_it_hears_from_us_while_workers_answer(
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded")
         wait_sign(ear)
+
+
+def test_a_service_of_raw_tcp_beside_another(ear: socket.socket, tmp_path: Path) -> None:
+    """Its threads may be in handlers for ever: it is left alone, and does not speak for others."""
+    (tmp_path / "handler.py").write_text(
+        "def handler(sock, address):\n"
+        "    sock.sendall(b'begins')\n"
+        "    while sock.recv(100):\n"
+        "        pass\n"
+    )
+    text = (
+        "[http]\nmode = single\nbind = 127.0.0.1:0\n"
+        f"[service:web]\ntarget = {APP}\n"
+        f"[service:lines]\ntarget = tcp:{tmp_path}/handler.py:handler\n"
+    )
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    with Tree(tmp_path, text, **env) as tree:
+        with socket.create_connection(("127.0.0.1", tree.ports["lines"]), HANG) as busy:
+            assert busy.recv(100) == b"begins"
+            drain(ear)
+            for _ in range(8):
+                wait_sign(ear)
+            web = json.loads(tree.get("web"))["pid"]
+            os.kill(web, signal.SIGSTOP)
+            tree.wait_log("service web: no worker answers")
+            os.kill(web, signal.SIGCONT)
+            drain(ear)
+            wait_sign(ear)
+        tree.process.terminate()
+        assert tree.wait() == 0
 
 
 def waiting(seconds: float) -> tuple[str, ...]:

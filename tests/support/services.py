@@ -13,13 +13,13 @@ from tests.testkit.server import Program, command
 class Tree(Program):
     """A server of several services."""
 
-    def __init__(self, folder: Path, text: str) -> None:
+    def __init__(self, folder: Path, text: str, **env: str) -> None:
         self.file = folder / "services.ini"
         self.file.write_text(text)
         version = folder / "version"
         version.write_text("1")
         words = command("serve", "-c", str(self.file))
-        super().__init__(*words, env={"VERSION_FILE": str(version)})
+        super().__init__(*words, env={"VERSION_FILE": str(version), **env})
         last = re.findall(r"^\[service:(\w+)\]", text, re.MULTILINE)[-1]
         self.wait_line(re.compile(rf"\): {last}$", re.MULTILINE))
         found = re.findall(r" on (\S+) \(.*\): (\w+)$", self.log(), re.MULTILINE)
