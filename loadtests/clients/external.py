@@ -159,6 +159,10 @@ UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
 """Microseconds."""
 
 
+LONGEST = 60.0
+"""Seconds for a number of requests."""
+
+
 def microseconds(text: str) -> float:
     """A time as h2load writes it: `238us`, `2.42ms`, `1.00s`."""
     found = re.fullmatch(r"([\d.]+)([a-z]+)", text)
@@ -171,11 +175,11 @@ def parse_h2load(output: str, cpu_seconds: float = 0.0) -> Load:
     Raises LabError if there is no result.
     """
     ended = re.search(r"^finished in (\S+),", output, re.MULTILINE)
-    started, errored, late = _numbers(
-        r"^requests: \d+ total, (\d+) started, \d+ done, \d+ succeeded, \d+ failed, (\d+) errored, "
-        r"(\d+) timeout",
+    started, succeeded, errored, late = _numbers(
+        r"^requests: \d+ total, (\d+) started, \d+ done, (\d+) succeeded, \d+ failed, "
+        r"(\d+) errored, (\d+) timeout",
         output,
-        3,
+        4,
     )
     codes = _numbers(r"^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", output, 4)
     if ended is None or (started == 0 and errored == 0):
@@ -184,7 +188,8 @@ def parse_h2load(output: str, cpu_seconds: float = 0.0) -> Load:
     times = re.search(r"^time for request: +(\S+) +(\S+) +(\S+)", output, re.MULTILINE)
     _, highest, mean = map(microseconds, times.groups()) if times else (0.0, 0.0, 0.0)
     return counted(
-        int(codes[0]),
+        # Of those whose time is over, the status is counted when their head has come.
+        int(min(codes[0], succeeded)),
         microseconds(ended[1]) / 1e6,
         int(octets),
         {"read": int(errored), "status": int(sum(codes[1:])), "timeout": int(late)},
@@ -199,14 +204,20 @@ def h2load(job: Job, core: int | None) -> Load:
     return h2load_with(job, core, ["--h1", "-N", "5"], job.url)
 
 
-def h2load_with(job: Job, core: int | None, options: Sequence[str], url: str) -> Load:
-    """Does a job with further options. A body comes from a file, again for each request."""
+def h2load_with(
+    job: Job, core: int | None, options: Sequence[str], url: str, requests: int = 0
+) -> Load:
+    """Does a job with further options, or instead of its time so many requests, to their end.
+
+    A body comes from a file, again for each request.
+    """
     if not job.keep:
         raise LabError("h2load does not end its connections")
     with tempfile.NamedTemporaryFile() as file:
         file.write(job.body)
         file.flush()
         command = [programs.path("h2load"), "-t", "1", *options]
-        command += ["-D", f"{round(job.seconds * 1000)}ms", "-c", str(job.connections)]
+        long = ["-n", str(requests)] if requests else ["-D", f"{round(job.seconds * 1000)}ms"]
+        command += [*long, "-c", str(job.connections)]
         command += [*(["-d", file.name] if job.body else []), url]
-        return parse_h2load(*outcome(command, job.seconds, core))
+        return parse_h2load(*outcome(command, LONGEST if requests else job.seconds, core))

@@ -283,6 +283,13 @@ class TestParsers:
         assert set(load.errors) <= {"read", "status", "timeout"}
         assert load.errors["status"] > 0
 
+    def test_h2load_without_the_end_of_some(self) -> None:
+        """Requests under way when the time is over have a status, and no end."""
+        text = recorded("h2load.txt")
+        succeeded = int(text.split(" succeeded,")[0].split()[-1])
+        cut = text.replace(f"{succeeded} succeeded", f"{succeeded - 7} succeeded")
+        assert external.parse_h2load(cut).requests == succeeded - 7
+
     def test_times_of_h2load(self) -> None:
         told = [external.microseconds(text) for text in ("238us", "2.42ms", "1.5s", "2m", "?")]
         assert told == [238, 2420, 1_500_000, 120e6, 0]

@@ -22,6 +22,8 @@ KINDS = {
 FILES = ("page", "large")
 CONNECTIONS, STREAMS = (1, 16), (1, 10, 100)
 PLAIN, TLS = "h2c", "TLS"
+PER_SECOND = 100
+"""Large files and bodies for each second of a sample; and at least one on each stream."""
 ONE_AT_A_TIME = "hello-h1-16x1"
 """The scenario of HTTP/1.1."""
 
@@ -44,7 +46,10 @@ class Streams(Scenario):
         url = job.url.replace("http:", "https:") if self.secure else job.url
         # A stream's window like a browser's: the default of h2load is that of the RFC.
         options = ["-m", str(self.streams), "-w", "20", "-W", "24"] if self.streams else ["--h1"]
-        return external.h2load_with(job, core, options, url)
+        # Many that have begun when the time is over would be costs without an answer.
+        is_long = self.target == LARGE or self.body
+        at_least = max(self.connections * self.streams, round(PER_SECOND * seconds))
+        return external.h2load_with(job, core, options, url, at_least if is_long else 0)
 
 
 def scenarios(static: Application) -> Iterator[Streams]:

@@ -186,7 +186,7 @@ METHOD = f"""\
 - Servers have one worker on one core (forking: two processes), h2load is on another. A cell is the
   CPU time of all processes of the server for a request; `16 × 10` are 16 connections with 10
   requests at once on each. h2load opens windows of 1 MiB for each stream and 16 MiB for a
-  connection.
+  connection. Large files and bodies are counted: all that were begun are answered.
 - Each server is checked by HTTP/1.1 before. nginx of Debian 12 takes HTTP/2 without TLS at an
   address of its own. granian and gunicorn serve the same application with the interface WSGI;
   gunicorn has no files, nginx no application.
