@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
                 wrong = {check: text for check, text in seen.items() if text.strip() != "ok"}
                 faults += [f"{name} {scheme}: {check}: {text}" for check, text in wrong.items()]
                 words = ["FAILED" if c in wrong else seen.get(c, "-") for c in CHECKS]
-                way = "TLS" if scheme == "https" else "h2c"
+                way = "TLS" if scheme == "https" else client.without_tls
                 print(f"| {name} | {way} | " + " | ".join(map(str.strip, words)) + " |", flush=True)
     print("", *missing, *faults, sep="\n")
     return int(bool(faults))

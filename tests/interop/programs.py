@@ -79,12 +79,14 @@ class Client:
         package: the package of Debian, or of Python.
         run: does all checks.
         needs_tls: it does not speak HTTP/2 without.
+        without_tls: what it speaks then.
     """
 
     program: str
     package: str
     run: Callable[[Place], Seen]
     needs_tls: bool = False
+    without_tls: str = "h2c"
 
     def is_installed(self) -> bool:
         """Whether it can be run."""
@@ -286,7 +288,9 @@ CLIENTS = {
     "httpx": Client("httpx", "pip install httpx[http2]", source("httpx", "client_httpx.py")),
     "node": Client("node", "nodejs", source("node", "client.mjs")),
     "go": Client("go", "golang-go, 1.25 or newer", source("go", "run", "client.go")),
-    "java": Client("java", "default-jdk-headless", source("java", "Client.java")),
+    "java": Client(
+        "java", "default-jdk-headless", source("java", "Client.java"), without_tls="HTTP/1.1"
+    ),
     "chromium": Client("chromium", "chromium chromium-driver", browser, needs_tls=True),
 }
 
