@@ -38,6 +38,8 @@ PROTOCOL_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 1, 9, 11
 NAMES = {1: "PROTOCOL_ERROR", 9: "COMPRESSION_ERROR", 11: "ENHANCE_YOUR_CALM"}
 RESETS, FRAMES, BLOCK_FRAMES, BLOCK_BYTES = 1_000, 2_000, 64, 2 * 65_535
 """What a connection is allowed at once."""
+GROWTH = 4_096 + 100 * 48 + 4_096
+"""Bytes by which a head may exceed four times its header block."""
 STREAMS = 250
 """Requests at the same time."""
 LARGEST = 2**31 - 1
@@ -182,11 +184,12 @@ ATTACKS = (
     long_block("empty CONTINUATION", b"", 60, "a header block of too many frames", BLOCK_FRAMES),
     Attack(
         "HPACK bomb (CVE-2016-6581)",
-        lambda n: request(odd(n + 1), GET + 15 * b"\xbe"),
+        # The last step is the bomb; a field of the table may stand in a head, and again in another.
+        lambda n: request(odd(n + 1), GET + (b"\xbe" if n < 15 else 15 * b"\xbe")),
         15,
         ENHANCE_YOUR_CALM,
-        "too much in short header blocks",
-        FRAMES,
+        "a head that is much longer than its header block",
+        GROWTH,
         request(1, GET + LONG_FIELD),
         waits=True,
     ),

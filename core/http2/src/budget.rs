@@ -11,25 +11,27 @@ use crate::options::Options;
 pub(crate) struct Budget {
     resets: u32,
     frames: u32,
+    /// Malformed requests that are answered before they are only reset.
+    answers: u32,
     most_resets: u32,
     most_frames: u32,
     /// Bytes of content sent that have not allowed a frame yet.
     sent: usize,
 }
 
+/// Malformed requests that are answered at once; each other response and each second allow another one.
+const ANSWERS: u32 = 50;
 /// A request allows so many frames: some clients change windows and priorities around each.
 const FRAMES_PER_REQUEST: u32 = 20;
-/// So many bytes of sent content allow a frame: Go updates two windows for every 4 KiB that it reads, small devices for every KiB.
-const BYTES_PER_FRAME: usize = 512;
-/// Bytes of a head for each one of its header block that cost nothing: Huffman's code and the static table save so much.
-const USUAL_GROWTH: usize = 4;
+/// So many bytes of sent content allow a frame: Go updates two windows for every 4 KiB that it reads, small devices for some hundred.
+const BYTES_PER_FRAME: usize = 128;
 /// So many frames follow a piece of content: many clients update the windows of the stream and of the connection after each.
 const UPDATES_PER_PIECE: u32 = 2;
 
 impl Budget {
     pub(crate) fn new(options: &Options) -> Self {
         let (resets, frames) = (options.resets, options.frames);
-        Budget { resets, frames, most_resets: resets, most_frames: frames, sent: 0 }
+        Budget { resets, frames, answers: ANSWERS, most_resets: resets, most_frames: frames, sent: 0 }
     }
 
     /// A stream ends early; `reason` says how, for the log.
@@ -38,17 +40,18 @@ impl Budget {
         Ok(())
     }
 
+    /// A request is refused, with 400 if it `is_malformed`. `false`: it gets no answer, which costs as much as that to a good request.
+    pub(crate) fn refuse(&mut self, is_malformed: bool) -> Result<bool, ConnectionError> {
+        self.reset("too many malformed requests")?;
+        let left = self.answers.checked_sub(is_malformed.into());
+        self.answers = left.unwrap_or(0);
+        Ok(left.is_some())
+    }
+
     /// Frames arrive that bring nothing; `reason` says which, for the log.
     pub(crate) fn frames(&mut self, count: u32, reason: &'static str) -> Result<(), ConnectionError> {
         self.frames = self.frames.checked_sub(count).ok_or(ConnectionError::calm(reason, self.most_frames as usize))?;
         Ok(())
-    }
-
-    /// A header block of `received` bytes has become a head of `size` bytes, which references to a large field of the table make
-    /// large. It costs as many frames as its bytes would allow if they were sent. No honest head has more than one table of them.
-    pub(crate) fn head(&mut self, size: usize, received: usize) -> Result<(), ConnectionError> {
-        let grown = size.saturating_sub(USUAL_GROWTH * received);
-        self.frames((grown / BYTES_PER_FRAME) as u32, "too much in short header blocks")
     }
 
     /// A request has come.
@@ -59,6 +62,7 @@ impl Budget {
     /// A response is complete.
     pub(crate) fn response(&mut self) {
         self.resets = self.resets.saturating_add(1).min(self.most_resets);
+        self.add_answers(1);
     }
 
     /// Content is sent: the client has to update its windows. `is_whole`: all that there was, so even a short one may be followed by
@@ -75,6 +79,11 @@ impl Budget {
         self.resets =
             self.resets.saturating_add(seconds.saturating_mul(Options::RESETS_PER_SECOND)).min(self.most_resets);
         self.add_frames(seconds.saturating_mul(Options::FRAMES_PER_SECOND));
+        self.add_answers(seconds);
+    }
+
+    fn add_answers(&mut self, count: u32) {
+        self.answers = self.answers.saturating_add(count).min(ANSWERS);
     }
 
     fn add_frames(&mut self, count: u32) {

@@ -30,9 +30,8 @@ pub struct Options {
     /// it has not got yet; nghttp2 bears 1,000 and 33 in a second, Go four times its streams.
     pub resets: u32,
     /// Frames that bring nothing, before the client must calm down: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, PRIORITY_UPDATE, frames
-    /// of unknown kinds and on closed streams, DATA without content; and heads that are much longer than their header blocks. Each
-    /// request and sent content allow more, and each second [`Options::FRAMES_PER_SECOND`]. nghttp2 bears 1,000 acknowledgements that
-    /// wait, Go 10,000.
+    /// of unknown kinds and on closed streams, DATA without content. Each request and sent content allow more, and each second
+    /// [`Options::FRAMES_PER_SECOND`]. nghttp2 bears 1,000 acknowledgements that wait, Go 10,000.
     pub frames: u32,
 }
 
@@ -86,6 +85,12 @@ impl Options {
     /// lasts.
     pub(crate) fn block(&self) -> usize {
         2 * self.limits.head.max(Self::FRAME)
+    }
+
+    /// Bytes by which a head may exceed four times its header block. Huffman's code saves less, and a head in which no field stands
+    /// twice can have the whole table of the client, and a hundred fields of the static table.
+    pub(crate) fn growth(&self) -> usize {
+        self.header_table() as usize + self.limits.fields * 48 + (4 << 10)
     }
 
     /// The size of a header list as RFC 9113 section 6.5.2 counts it, for SETTINGS_MAX_HEADER_LIST_SIZE: no list that the limits allow

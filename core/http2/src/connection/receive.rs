@@ -263,10 +263,12 @@ impl Connection {
         if !rest.is_wanted {
             self.allow(length as u32);
         }
-        if matches!(event, Some(Event::Refused { .. })) {
-            self.budget.reset("too many malformed requests")?;
+        match event {
+            Some(Event::Refused { reject, .. }) if !self.budget.refuse(reject.status == 400)? => {
+                Ok(Some(self.reset_refused(stream, reject)))
+            }
+            event => Ok(event),
         }
-        Ok(event)
     }
 
     /// Counts the content of a DATA frame of `length` bytes, and says whether the embedding gets it.
@@ -327,6 +329,16 @@ impl Connection {
             state.fault = (reject.status == 400).then_some(ErrorCode::ProtocolError);
         }
         Event::Refused { stream, reject, line }
+    }
+
+    /// Resets the stream of a malformed request, which gets no answer.
+    fn reset_refused(&mut self, stream: u32, reject: Reject) -> Event<'static> {
+        let code = ErrorCode::ProtocolError;
+        self.push_reset(stream, code);
+        self.control += HEADER + 4;
+        self.forget_content(stream);
+        self.streams.reset(stream, Closed::ByServer);
+        Event::Reset { stream, code, reason: Some(reject.reason) }
     }
 
     /// Refuses frames on a stream that has not begun.
@@ -479,18 +491,27 @@ impl Connection {
                 match reject {
                     // The embedding has reset the stream since the block began.
                     _ if self.streams.peek(stream).is_none() => Ok(None),
-                    Some(reject) => {
-                        self.budget.reset("too many malformed requests")?;
-                        Ok(Some(self.refuse(stream, reject, true, Vec::new())))
-                    }
+                    Some(reject) => Ok(Some(match self.budget.refuse(reject.status == 400)? {
+                        true => self.refuse(stream, reject, true, Vec::new()),
+                        false => self.reset_refused(stream, reject),
+                    })),
                     None => Ok(self.end_receiving(stream).then_some(Event::Ended { stream })),
                 }
             }
             Meaning::Head(head) => {
-                self.budget.head(head.size(), bytes)?;
+                self.check_growth(head.size(), bytes)?;
                 let (head, text, result) = head.finish(!ends_stream, &self.options.limits);
                 self.begin(stream, head, text, result, ends_stream)
             }
+        }
+    }
+
+    /// Refuses a header block of `received` bytes whose head has `size`, because it refers to the same fields again and again.
+    fn check_growth(&self, size: usize, received: usize) -> Result<(), ConnectionError> {
+        let most = self.options.growth();
+        match size.saturating_sub(4 * received) > most {
+            true => Err(ConnectionError::calm("a head that is much longer than its header block", most)),
+            false => Ok(()),
         }
     }
 
@@ -516,7 +537,7 @@ impl Connection {
         let mut builder = HeadBuilder::default();
         let decoded = self.decoder.decode(block, true, |name, value| builder.field(name, value, limits));
         decoded.map_err(|reason| ConnectionError::new(ErrorCode::CompressionError, reason))?;
-        self.budget.head(builder.size(), block.len())?;
+        self.check_growth(builder.size(), block.len())?;
         let (found, text, result) = builder.finish(!ends_stream, limits);
         // Only what comes a second time is worth a copy.
         let is_kept = is_repeated && result.is_ok() && text.len() <= Options::REMEMBERED_HEAD;
@@ -571,9 +592,11 @@ impl Connection {
                 self.budget.request();
                 Event::Request(Box::new(Request { stream, head, text, has_content: !ends_stream, priority }))
             }
-            Err(reject) => {
-                self.budget.reset("too many malformed requests")?;
-                self.refuse(stream, reject, ends_stream, text)
+            Err(reject) if self.budget.refuse(reject.status == 400)? => self.refuse(stream, reject, ends_stream, text),
+            Err(_) => {
+                self.reset(stream, ErrorCode::ProtocolError);
+                self.control += HEADER + 4;
+                return Ok(None);
             }
         }))
     }
