@@ -90,11 +90,11 @@ def ports(
 def ask(made: Client, case: StreamCase) -> Stream:
     """What becomes of a request, until its stream or its connection ends."""
     stream = made.begin_with(case.fields, ended=case.body is None)
-    if case.body is not None:
-        made.h2.send_data(stream.number, case.body, end_stream=True)
-        made.flush()
-    # A proxy may close the connection while its frames are acknowledged.
-    with suppress(BrokenPipeError):
+    # A proxy may close the connection while frames are sent to it.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        if case.body is not None:
+            made.h2.send_data(stream.number, case.body, end_stream=True)
+            made.flush()
         while not (stream.is_over or made.closed):
             made.receive()
     return stream
