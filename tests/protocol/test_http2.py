@@ -599,17 +599,19 @@ def test_metrics(tmp_path: Path) -> None:
     options = ("--workers=1", f"--admin=unix:{admin}")
     with Server(GATE, "threading", ON, *options) as server, client(server) as made:
         held = made.begin(f"/wait?{gate}")
-        server.wait_log(f"entered {gate}\n")
+        made.begin(f"/wait?{gate}")
         assert made.get("/process").status == 200
-        await_metrics(1, 1, 0, 0, 0)
+        await_metrics(1, 2, 0, 0, 0)
         made.reset(held)
-        # A stream that depends on itself (RFC 9113 section 5.3.2).
-        made.socket.sendall(b"\0\0\x05\x02\0\0\0\0\x03" + b"\0\0\0\x03\0")
+        # A window that is opened by nothing (RFC 9113 section 6.9).
+        made.socket.sendall(b"\0\0\x04\x08\0\0\0\0\x03" + b"\0\0\0\0")
+        await_metrics(1, 2, 1, 1, 0)
         gate.touch()
         await_metrics(1, 0, 1, 1, 0)
         # PUSH_PROMISE, which no client may send.
         made.socket.sendall(b"\0\0\0\x05\0\0\0\0\x01")
-        assert made.ends() == [(PROTOCOL_ERROR, 3)]
+        assert made.ends() == [(PROTOCOL_ERROR, 5)]
+        made.close()
         await_metrics(0, 0, 1, 1, 1)
 
 
