@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """`/hold?FILE` answers when the file exists; all else notes `ran METHOD PATH` in the log."""
+    """Hold requests, or note `ran METHOD PATH` in the log.
+
+    `/hold?FILE` answers when the file exists, `/left` when its client has left.
+    """
     path, file = environ["PATH_INFO"], environ["QUERY_STRING"]
     length = len(environ["wsgi.input"].read())
     if path == "/hold":
@@ -20,6 +23,11 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
         while not os.path.exists(file):
             # gevent replaces `sleep`.
             signal.sigtimedwait((), 0.002)
+    elif path == "/left":
+        environ["wsgi.errors"].write("waits\n")
+        while not environ["poorhttp.client_disconnected"]():
+            signal.sigtimedwait((), 0.002)
+        environ["wsgi.errors"].write("left\n")
     else:
         environ["wsgi.errors"].write(f"ran {environ['REQUEST_METHOD']} {path}\n")
     start_response("200 OK", [("Content-Type", "text/plain")])

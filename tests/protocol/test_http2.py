@@ -19,6 +19,7 @@ from tests.conftest import Serve
 from tests.support import binary_upgrade
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, Stream
+from tests.testkit import process
 from tests.testkit.client import Connection
 from tests.testkit.process import children
 from tests.testkit.server import AT_ONCE, Program, Server, command, run, wait_for
@@ -400,6 +401,53 @@ def test_another_connection_is_next(mode: str, version: int, tmp_path: Path) -> 
         for gate in (*gates, last):
             gate.touch()
         assert {made.whole(stream).status for stream in many} == {200}
+
+
+@pytest.mark.each_mode
+def test_connections_are_read_while_all_threads_run_requests(mode: str, tmp_path: Path) -> None:
+    gate, large = tmp_path / "gate", tmp_path / "large"
+    large.write_bytes(bytes(range(256)) * 20_000)
+    options = (ON, f"--static=/f={tmp_path}", "--workers=1", "--threads=1")
+    with (
+        Server("tests/apps/busy.py", mode, *options) as server,
+        client(server, window=70_000, reads=False) as slow,
+        client(server) as made,
+    ):
+        response = slow.begin("/f/large")
+        slow.until(lambda: len(response.body) >= 65_535)
+        held = made.begin(f"/hold?{gate}")
+        server.wait_log(f"holds {gate}\n")
+        for each in (slow, made):
+            each.ping()
+        slow.reads = True
+        slow.read(response)
+        assert slow.whole(response).body == large.read_bytes()
+        gate.touch()
+        assert made.whole(held).status == 200
+        left = made.begin("/left")
+        server.wait_log("waits\n")
+        made.reset(left)
+        server.wait_log("left\n")
+        assert made.get("/after").status == 200
+
+
+def test_memory_of_responses_that_are_not_read() -> None:
+    """Bounded for all streams of a connection together: most responses wait in temporary files."""
+    with (
+        Server(ANSWERS, "single", ON) as server,
+        client(server, window=1_000, reads=False) as made,
+    ):
+        (worker,) = process.workers(server.process.pid)
+        whole = made.begin("/large")
+        made.until(lambda: whole.body)
+        before = process.resident(worker)
+        streams = [made.begin("/large") for _ in range(40)]
+        made.until(lambda: all(stream.body for stream in streams))
+        assert process.resident(worker) - before < 24 << 20
+        for stream in (whole, streams[-1]):
+            made.h2.increment_flow_control_window(10_000_000, stream.number)
+            made.flush()
+            assert made.whole(stream).body == b"0123456789" * 500_000
 
 
 LOGGED = ("--access-log-format", "%s %U %H", "--workers=1")

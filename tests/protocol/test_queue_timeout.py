@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.http2_client import Client
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 
@@ -50,6 +51,32 @@ def test_a_request_that_has_waited_too_long_is_refused(mode: str, tmp_path: Path
         server.wait_log("(queue_timeout)")
         assert server.log().count("(queue_timeout)") == 1
         assert "ran POST /waiting" not in server.log()
+
+
+@pytest.mark.each_mode
+def test_streams_that_have_waited_too_long_are_refused(mode: str, tmp_path: Path) -> None:
+    """As in HTTP/1; also those that have come while the only thread was busy."""
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    logged = ("--access-log", str(log), "--access-log-format", "%s %U", "--http2=on")
+    with one_thread(mode, "--queue-timeout", str(SHORT), *logged) as server:
+        with Client(("127.0.0.1", server.port)) as holding, server.connect() as connection:
+            held = holding.begin(f"/hold?{gate}")
+            server.wait_log(f"holds {gate}\n")
+            streams = [holding.begin("/waiting") for _ in range(3)]
+            # They have been read when the answer comes.
+            holding.ping()
+            time.sleep(2 * SHORT)
+            gate.touch()
+            assert holding.whole(held).status == 200
+            for stream in streams:
+                assert holding.whole(stream).status == 503
+                assert stream.get("retry-after") == "1"
+            assert holding.get("/after").status == 200
+            assert connection.request("GET", "/prompt").status == 200
+        assert server.log().count("(queue_timeout)") == 1
+        assert "ran GET /waiting" not in server.log()
+        wait_for(lambda: log.read_text().count("\n") == 6, "six lines")
+        assert log.read_text().count("503 /waiting\n") == 3
 
 
 def test_a_burst_is_not_refused(mode: str, tmp_path: Path) -> None:

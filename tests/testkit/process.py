@@ -23,6 +23,13 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in path.read_text().split()]
 
 
+def resident(pid: int) -> int:
+    """Bytes of its memory that are in RAM, without those of files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("RssAnon:"))
+    return int(line.split()[1]) << 10
+
+
 def workers(pid: int) -> list[int]:
     """The processes below `pid` but for the one that answers at `admin`."""
     return [child for child in children(pid) if not answers_at_admin(child)]

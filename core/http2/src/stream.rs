@@ -94,6 +94,8 @@ pub(crate) struct Streams {
     pub(crate) last: u32,
     /// Streams that have content to send and a window for it.
     queue: BTreeSet<Place>,
+    /// The stream that sends what waits on it: no other one that is not more urgent sends in the meantime.
+    pub(crate) holder: Option<u32>,
     next_turn: u64,
 }
 
@@ -213,6 +215,11 @@ impl Streams {
         self.change(id, |stream| stream.turn = None);
     }
 
+    /// Whether streams have content to send and a window for it.
+    pub(crate) fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Takes the first stream out of the queue and gives it the turn.
     pub(crate) fn grant(&mut self) -> Option<u32> {
         let (.., id) = self.first_in_queue()?;
@@ -240,9 +247,14 @@ impl Streams {
         }
     }
 
-    /// Whether a stream of the queue comes before this one, which has content to send.
+    /// Whether a stream of the queue, or the one that sends, comes before this one, which has content to send.
     pub(crate) fn is_preceded(&self, id: u32) -> bool {
-        let (Some(stream), Some(first)) = (self.open.get(&id), self.first_in_queue()) else { return false };
+        let Some(stream) = self.open.get(&id) else { return false };
+        let holder = self.holder.filter(|holder| *holder != id).and_then(|holder| self.peek(holder));
+        if holder.is_some_and(|holder| holder.priority.urgency <= stream.priority.urgency) {
+            return true;
+        }
+        let Some(first) = self.first_in_queue() else { return false };
         let (urgency, is_incremental, _, other) = first;
         match urgency.cmp(&stream.priority.urgency) {
             _ if other == id => false,

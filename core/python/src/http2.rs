@@ -94,7 +94,15 @@ impl StreamProtocol for Server {
     }
 
     fn next_writable(&mut self) -> Option<u32> {
-        self.0.next_writable()
+        self.0.next_writable().inspect(|stream| self.0.begin_turn(*stream))
+    }
+
+    fn end_turn(&mut self, stream: u32, has_more: bool) {
+        self.0.end_turn(stream, has_more);
+    }
+
+    fn has_writable(&self) -> bool {
+        self.0.has_writable()
     }
 
     fn waits_for_client(&self, stream: u32) -> bool {

@@ -6,6 +6,8 @@ pub(crate) const SPOOLED_AT_ONCE: usize = 512 << 10;
 pub(crate) const MOST_COALESCED: u64 = 128 << 10;
 /// Bytes of responses that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
 pub(crate) const HIGH_WATER: usize = 1 << 20;
+/// The same for all streams of a connection together; each of them may still have one piece.
+pub(crate) const HIGH_WATER_OF_STREAMS: usize = 4 << 20;
 /// Most bytes of an application's piece that are taken at once; before each, it is checked whether the client keeps up.
 pub(crate) const PIECE: usize = 1 << 20;
 /// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:

@@ -197,7 +197,7 @@ class SizeLimits:
         optional_folder,
         "",
         "Folder of the temporary files: request bodies beyond `body_buffer_size`, and parts of "
-        "responses beyond 1 MiB that wait for their client.",
+        "responses beyond 1 MiB (all streams of a connection: 4 MiB) that wait for their client.",
         metavar="FOLDER",
         reason="If empty, the folder that `TMPDIR` names, else `/tmp`. The files have no names, "
         "so nothing is left behind. The server does not start if it cannot create files there. "
@@ -206,7 +206,7 @@ class SizeLimits:
     spool_limit = Option(
         size(0, 2**63 - 1),
         "1GiB",
-        "Largest part of one response that waits for its client in a temporary file. Beyond it, "
+        "Largest part of the responses on a connection that waits in temporary files. Beyond it, "
         "the application waits for the client. 0 writes no response to disk.",
         reason="The application is done as soon as it has produced its response, however slow the "
         "client is. nginx 1 GiB (`proxy_max_temp_file_size`), waitress 1 MiB "

@@ -123,10 +123,29 @@ impl Connection {
     /// The next stream that may go on with [`Connection::send_data`], which has not taken all; the most urgent first. To be called
     /// when the output is sent and when bytes were received; `None`: nobody may.
     pub fn next_writable(&mut self) -> Option<u32> {
-        if self.send_window <= 0 || !self.has_room() || self.failed.is_some() {
-            return None;
+        self.has_writable().then(|| self.streams.grant())?
+    }
+
+    /// Keeps other streams that are not more urgent from sending, until [`Connection::end_turn`]: the embedding sends what waits on
+    /// this one.
+    pub fn begin_turn(&mut self, stream: u32) {
+        self.streams.holder = Some(stream);
+    }
+
+    /// Ends a turn. `has_more`: the stream waits for another one.
+    pub fn end_turn(&mut self, stream: u32, has_more: bool) {
+        self.streams.holder = None;
+        if let Some(state) = self.streams.get(stream) {
+            state.is_granted = false;
+            if has_more {
+                self.streams.queue(stream);
+            }
         }
-        self.streams.grant()
+    }
+
+    /// Whether [`Connection::next_writable`] would return a stream.
+    pub fn has_writable(&self) -> bool {
+        self.send_window > 0 && self.has_room() && self.failed.is_none() && self.streams.has_queue()
     }
 
     /// Why a stream cannot send now; `None`: it can, or it is gone.

@@ -16,6 +16,7 @@
 //! transport/          the socket: plain, or with TLS
 //! shared_socket.rs    socket and send queue, shared with other threads
 //! stream_protocol.rs  interface to a protocol with many streams on a connection
+//! stream_watch.rs     connections with streams that are watched beside the poller
 //! timing.rs           what is measured of a connection, where times are taken
 //! ```
 
@@ -33,6 +34,7 @@ pub(crate) mod send_queue;
 pub(crate) mod shared_socket;
 pub(crate) mod state;
 pub(crate) mod stream_protocol;
+pub(crate) mod stream_watch;
 pub(crate) mod timing;
 pub(crate) mod transport;
 

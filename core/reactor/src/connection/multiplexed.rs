@@ -15,6 +15,7 @@ use poorhttp_http::Reject;
 use rustc_hash::FxBuildHasher;
 
 use crate::connection::coalesced::{COALESCED_FOR, CoalescedSender, SendsLater};
+use crate::connection::send_queue::{Flushed, Queued};
 use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
 use crate::limits::GATHERED;
 use crate::status::Metrics;
@@ -29,7 +30,8 @@ thread_local! {
     /// What is received is taken from here at once.
     static ROOM_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
 }
-
+/// Streams that send [`crate::limits::SENT_AT_ONCE`] and have more, before others than this connection have their turn.
+const LONG_TURNS: u32 = 4;
 /// Bytes of a response head, at most: what the largest of other servers is.
 const MOST_OF_HEAD: usize = 1 << 20;
 
@@ -49,6 +51,17 @@ pub(crate) trait Carrier: Send + Sync {
 }
 
 poorhttp_interface::debug_by_name!(Carrier);
+
+/// What the response of a stream waits in. Called without the lock of the connection, which this locks.
+pub(crate) trait ResponseQueue: Send + Sync {
+    /// Sends on the stream what it takes.
+    fn send_on(&self) -> Flushed;
+
+    /// Whether a function waits for room in it.
+    fn is_awaited(&self) -> bool;
+}
+
+poorhttp_interface::debug_by_name!(ResponseQueue);
 
 /// Who is told that a stream, or the connection itself, has something to do. Called without the lock of the connection.
 pub(crate) trait StreamOwner: Send + Sync {
@@ -115,6 +128,10 @@ struct StreamState {
     slot: Option<Slot>,
     /// The turn in which its client has ended its side.
     turn: u32,
+    /// What its response waits in.
+    queue: Option<Weak<dyn ResponseQueue>>,
+    /// How often the response was sent on from there.
+    sent_on: u32,
     /// Content that nobody has received yet, bounded by the window, and how much of it has been.
     input: Vec<u8>,
     taken: usize,
@@ -177,8 +194,11 @@ struct State {
     active_at: u64,
     /// [`CoalescedSender`] will send what waits.
     is_listed: bool,
-    /// Counts the turns.
+    /// A thread sends what waits on the streams.
+    is_sending: bool,
+    /// Turns of the connection so far; after the last one by a thread that runs no requests.
     turns: u32,
+    turns_of_reader: u32,
     /// Threads that wait; one of them waits for the socket.
     waiters: u32,
     has_reader: bool,
@@ -204,6 +224,8 @@ pub(crate) struct Multiplexed {
     /// The slot of the connection itself.
     slot: Slot,
     pub(crate) origin: Origin,
+    /// What the responses of its streams hold.
+    pub(crate) queued: Arc<Queued>,
     state: Mutex<State>,
     changed: Condvar,
     wakeup: Wakeup,
@@ -239,7 +261,9 @@ impl Multiplexed {
             rests: false,
             active_at: 0,
             is_listed: false,
+            is_sending: false,
             turns: 0,
+            turns_of_reader: 0,
             waiters: 0,
             has_reader: false,
             changes: 0,
@@ -253,6 +277,7 @@ impl Multiplexed {
             sender,
             slot,
             origin,
+            queued: Arc::default(),
             state,
             changed,
             wakeup,
@@ -342,9 +367,55 @@ impl Multiplexed {
             state.active_at = clock::precise_us();
         }
         state.note_partial();
-        state.grant(|slot| turn.ready.push(Ready { slot, readable: false, writable: true, hangup: false }));
         self.note_change(&mut state);
         turn
+    }
+
+    /// Turns so far; `None`: the last one was by the thread that runs no requests.
+    pub(crate) fn turns(&self) -> Option<u32> {
+        let state = self.lock();
+        (state.turns != state.turns_of_reader).then_some(state.turns)
+    }
+
+    /// The last turn was by the thread that runs no requests.
+    pub(crate) fn note_reader(&self) {
+        let mut state = self.lock();
+        state.turns_of_reader = state.turns;
+    }
+
+    /// Has the streams send what waits on them, one after the other in the order of the protocol, as long as the socket takes it.
+    /// Returns which of them have something else to do, and whether there is more to send.
+    pub(crate) fn send_streams(&self) -> (Vec<Ready>, bool) {
+        let (mut ready, mut long_turns, mut state) = (Vec::new(), 0, self.lock());
+        if mem::replace(&mut state.is_sending, true) {
+            // Another thread does, and goes on with what has come by now.
+            return (ready, false);
+        }
+        while long_turns < LONG_TURNS
+            && let Some(stream) = state.protocol.next_writable()
+        {
+            let of_stream = state.streams.get_mut(&stream);
+            let queue = of_stream.and_then(|of_stream| {
+                of_stream.is_blocked = false;
+                of_stream.sent_on = of_stream.sent_on.wrapping_add(1);
+                Some((of_stream.slot?, of_stream.queue.as_ref()?.upgrade()?))
+            });
+            // The queue is locked before the connection, and dropping it locks the connection.
+            drop(state);
+            let mut has_more = false;
+            if let Some((slot, queue)) = queue {
+                let flushed = queue.send_on();
+                has_more = flushed == Flushed::Paused;
+                long_turns += u32::from(has_more);
+                if matches!(flushed, Flushed::Everything | Flushed::Broken) || queue.is_awaited() {
+                    ready.push(Ready { slot, readable: false, writable: true, hangup: false });
+                }
+            }
+            state = self.lock();
+            state.protocol.end_turn(stream, has_more);
+        }
+        state.is_sending = false;
+        (ready, state.protocol.has_writable())
     }
 
     /// The server stops.
@@ -391,10 +462,10 @@ impl Multiplexed {
         self.lock().served
     }
 
-    /// Notes the slot of a new stream.
-    pub(crate) fn set_slot(&self, stream: u32, slot: Slot) {
+    /// Notes the slot of a new stream, and what its response waits in.
+    pub(crate) fn set_slot(&self, stream: u32, slot: Slot, queue: Weak<dyn ResponseQueue>) {
         if let Some(stream) = self.lock().streams.get_mut(&stream) {
-            stream.slot = Some(slot);
+            (stream.slot, stream.queue) = (Some(slot), Some(queue));
         }
     }
 
@@ -544,16 +615,6 @@ impl State {
             }));
         }
     }
-
-    /// Tells each stream that may go on sending.
-    fn grant(&mut self, mut tell: impl FnMut(Slot)) {
-        while let Some(stream) = self.protocol.next_writable() {
-            if let Some(state) = self.streams.get_mut(&stream) {
-                state.is_blocked = false;
-                state.slot.into_iter().for_each(&mut tell);
-            }
-        }
-    }
 }
 
 /// One stream.
@@ -664,24 +725,18 @@ impl Multiplexed {
     /// Sends bytes of a response: its head as text of HTTP/1.1, perhaps behind interim ones, and then its content without framing.
     /// `more` follows at once.
     pub(crate) fn send(&self, stream: u32, bytes: &[u8], more: bool) -> Result<usize, Errno> {
-        let (mut others, mut guard) = (Vec::new(), self.lock());
-        let state = &mut *guard;
-        let sent = self.send_locked(state, stream, bytes, more, &mut others);
-        drop(guard);
-        if !others.is_empty() {
-            self.tell(&others);
+        let mut state = self.lock();
+        let sent = self.send_locked(&mut state, stream, bytes, more);
+        // If the socket has taken the output, no event follows by which it is the turn of those that wait.
+        let others_wait = !state.is_sending && state.protocol.has_writable();
+        drop(state);
+        if others_wait {
+            self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
         }
         sent
     }
 
-    fn send_locked(
-        &self,
-        state: &mut State,
-        stream: u32,
-        bytes: &[u8],
-        more: bool,
-        others: &mut Vec<Ready>,
-    ) -> Result<usize, Errno> {
+    fn send_locked(&self, state: &mut State, stream: u32, bytes: &[u8], more: bool) -> Result<usize, Errno> {
         let is_over = state.is_lost || state.is_failed;
         let Some(of_stream) = state.streams.get_mut(&stream).filter(|_| !is_over) else { return Err(Errno::PIPE) };
         if of_stream.has_ended || of_stream.end == Some(InputEnd::Reset) {
@@ -707,6 +762,7 @@ impl Multiplexed {
             (of_stream.has_head, of_stream.is_complete) = (is_last, ends);
         }
         loop {
+            let before = rest.len();
             if !rest.is_empty() {
                 let Some(of_stream) = state.streams.get_mut(&stream) else { return Err(Errno::PIPE) };
                 let ends = of_stream.left == Some(rest.len() as u64) && of_stream.may_complete();
@@ -722,20 +778,7 @@ impl Multiplexed {
             if let Some(of_stream) = state.streams.get_mut(&stream) {
                 of_stream.is_blocked = !rest.is_empty();
             }
-            if rest.is_empty() || state.is_lost {
-                break;
-            }
-            // If the socket has taken the output, no event follows by which it is the turn of those that wait.
-            let mut is_granted = false;
-            while let Some(next) = state.protocol.next_writable() {
-                is_granted |= next == stream;
-                if let Some(other) = state.streams.get_mut(&next) {
-                    other.is_blocked = false;
-                    let slot = other.slot.filter(|_| next != stream);
-                    others.extend(slot.map(|slot| Ready { slot, readable: false, writable: true, hangup: false }));
-                }
-            }
-            if !is_granted {
+            if rest.is_empty() || rest.len() == before || state.is_lost {
                 break;
             }
         }
@@ -839,6 +882,11 @@ impl Multiplexed {
     /// Whether a stream may send, as far as is known.
     pub(crate) fn may_send(&self, stream: u32) -> bool {
         self.lock().streams.get(&stream).is_none_or(|stream| !stream.is_blocked || stream.has_ended)
+    }
+
+    /// How often the response of a stream was sent on.
+    pub(crate) fn turns_of(&self, stream: u32) -> u32 {
+        self.lock().streams.get(&stream).map_or(0, |stream| stream.sent_on)
     }
 
     /// Waits until something has changed since `seen`, at most so long; or has the caller wait for the socket if nobody does, and

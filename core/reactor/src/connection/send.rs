@@ -128,7 +128,11 @@ impl Connection {
                 match part {
                     Part::Memory(bytes, range) => connection.store(bytes.get(range).unwrap_or_default()),
                     Part::File { file, at, length } => {
-                        connection.socket.send_queue().get_or_insert_with(SendQueue::new).push_file(file, at, length);
+                        connection
+                            .socket
+                            .send_queue()
+                            .get_or_insert_with(|| connection.socket.new_queue())
+                            .push_file(file, at, length);
                     }
                 }
             }
@@ -139,7 +143,7 @@ impl Connection {
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> Result<(), Lost> {
         self.reclaim_coalesced();
         let mut out = std::mem::take(&mut self.request.buffers().out);
-        self.socket.send_queue().get_or_insert_with(SendQueue::new);
+        self.socket.send_queue().get_or_insert_with(|| self.socket.new_queue());
         self.socket.waiting.store(true, Ordering::Release);
         self.has_send_queue = true;
         store(self, &out);
@@ -156,7 +160,7 @@ impl Connection {
     /// Queues bytes. The disk is written without the lock of the queue, for which the polling thread may have to wait.
     fn store(&self, bytes: &[u8]) {
         let mut guard = self.socket.send_queue();
-        let send_queue = guard.get_or_insert_with(SendQueue::new);
+        let send_queue = guard.get_or_insert_with(|| self.socket.new_queue());
         if send_queue.has_room(bytes.len()) {
             return send_queue.push(bytes);
         }
@@ -164,7 +168,7 @@ impl Connection {
         drop(guard);
         let written = self.socket.spool.write(last, bytes, waiting);
         let mut guard = self.socket.send_queue();
-        let send_queue = guard.get_or_insert_with(SendQueue::new);
+        let send_queue = guard.get_or_insert_with(|| self.socket.new_queue());
         match written {
             Some((file, at)) => send_queue.push_spilled(file, at, bytes.len() as u64),
             None => send_queue.push(bytes),

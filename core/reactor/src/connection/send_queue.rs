@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::connection::body::temp_file::SpoolFile;
 use crate::connection::body::throughput::{MinimumRate, Throughput};
-use crate::limits::{HIGH_WATER, SENT_AT_ONCE};
+use crate::limits::{HIGH_WATER, HIGH_WATER_OF_STREAMS, SENT_AT_ONCE};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, Errno, OwnedFd, clock, file};
 
@@ -70,9 +71,18 @@ pub(crate) enum Flushed {
     Broken,
 }
 
-/// The queue of one connection.
+/// Bytes that the queues of all streams of a connection hold.
 #[derive(Debug, Default)]
+pub(crate) struct Queued {
+    in_memory: AtomicUsize,
+    spilled: AtomicU64,
+}
+
+/// The queue of one connection, or of one stream.
+#[derive(Debug)]
 pub(crate) struct SendQueue {
+    /// Of all streams of its connection, if it is that of one.
+    of_connection: Option<Arc<Queued>>,
     queue: VecDeque<Segment>,
     in_memory: usize,
     spilled: u64,
@@ -86,8 +96,18 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    pub(crate) fn new() -> Self {
-        SendQueue { throughput: Throughput::begin(clock::now()), ..Self::default() }
+    /// `of_connection`: what all streams of the connection hold, if the queue is that of one.
+    pub(crate) fn new(of_connection: Option<Arc<Queued>>) -> Self {
+        SendQueue {
+            of_connection,
+            queue: VecDeque::new(),
+            in_memory: 0,
+            spilled: 0,
+            queued: 0,
+            throughput: Throughput::begin(clock::now()),
+            broken: false,
+            fault: None,
+        }
     }
 
     /// When to flush and to call [`SendQueue::is_too_slow`] again. The kernel reports a writable socket only when a third of
@@ -108,7 +128,29 @@ impl SendQueue {
 
     /// Whether the application should wait: memory is full, and the rest could not be written to a file.
     pub(crate) fn is_full(&self) -> bool {
-        self.in_memory > HIGH_WATER
+        self.in_memory > HIGH_WATER || (self.in_memory > 0 && self.in_memory_of_connection() > HIGH_WATER_OF_STREAMS)
+    }
+
+    /// Bytes in memory of all streams of the connection; 0 if it has none.
+    fn in_memory_of_connection(&self) -> usize {
+        self.of_connection.as_ref().map_or(0, |all| all.in_memory.load(Ordering::Relaxed))
+    }
+
+    fn add_in_memory(&mut self, bytes: usize) {
+        self.in_memory += bytes;
+        if let Some(all) = &self.of_connection {
+            all.in_memory.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts bytes that are gone.
+    fn remove(&mut self, in_memory: usize, spilled: u64) {
+        self.in_memory -= in_memory;
+        self.spilled -= spilled;
+        if let Some(all) = &self.of_connection {
+            all.in_memory.fetch_sub(in_memory, Ordering::Relaxed);
+            all.spilled.fetch_sub(spilled, Ordering::Relaxed);
+        }
     }
 
     /// Why nothing can be sent any more.
@@ -124,6 +166,7 @@ impl SendQueue {
     pub(crate) fn give_up(&mut self) {
         self.broken = true;
         self.queue.clear();
+        self.remove(self.in_memory, self.spilled);
     }
 
     /// All bytes that were ever queued.
@@ -136,15 +179,17 @@ impl SendQueue {
         self.throughput.bytes()
     }
 
-    /// Bytes that wait in temporary files.
+    /// Bytes of the connection that wait in temporary files.
     pub(crate) fn spilled(&self) -> u64 {
-        self.spilled
+        self.of_connection.as_ref().map_or(self.spilled, |all| all.spilled.load(Ordering::Relaxed))
     }
 
     /// Whether `length` bytes more go to memory, and not to a file.
     pub(crate) fn has_room(&self, length: usize) -> bool {
         let spilling = matches!(self.queue.back(), Some(Segment::Spilled { .. }));
-        self.broken || length == 0 || (!spilling && self.in_memory + length <= HIGH_WATER)
+        let fits =
+            self.in_memory + length <= HIGH_WATER && self.in_memory_of_connection() + length <= HIGH_WATER_OF_STREAMS;
+        self.broken || length == 0 || (!spilling && fits)
     }
 
     /// The temporary file at the end of the queue, and its length.
@@ -161,7 +206,7 @@ impl SendQueue {
         if self.broken || bytes.is_empty() {
             return;
         }
-        self.in_memory += bytes.len();
+        self.add_in_memory(bytes.len());
         const JOINED: usize = 64 << 10;
         match self.queue.back_mut() {
             Some(Segment::Memory { bytes: last, .. }) if last.len() + bytes.len() <= JOINED => {
@@ -178,6 +223,9 @@ impl SendQueue {
             return;
         }
         self.spilled += length;
+        if let Some(all) = &self.of_connection {
+            all.spilled.fetch_add(length, Ordering::Relaxed);
+        }
         match self.queue.back_mut() {
             Some(Segment::Spilled { file: last, end, .. }) if Arc::ptr_eq(last, &file) && *end == at => *end += length,
             _ => self.queue.push_back(Segment::Spilled { file, at, end: at + length }),
@@ -202,19 +250,21 @@ impl SendQueue {
             if total >= SENT_AT_ONCE {
                 return Flushed::Paused;
             }
+            let (mut in_memory, mut spilled) = (0, 0);
             let sent = match segment {
                 Segment::Memory { bytes, sent } => transport.send(&bytes[*sent..], more).inspect(|taken| {
                     *sent += taken;
-                    self.in_memory -= taken;
+                    in_memory += taken;
                 }),
                 Segment::Spilled { file, at, end } => send_file(transport, &file.file, at, *end, SENT_AT_ONCE - total)
-                    .inspect(|taken| self.spilled -= *taken as u64),
+                    .inspect(|taken| spilled += *taken as u64),
                 Segment::File { file, at, end } => send_file(transport, &*file, at, *end, SENT_AT_ONCE - total),
             };
             match sent {
                 Ok(bytes @ 1..) => {
                     total += bytes;
                     self.throughput.note(self.throughput.bytes() + bytes as u64, clock::now());
+                    self.remove(in_memory, spilled);
                 }
                 Err(Errno::AGAIN) => return Flushed::Blocked,
                 Ok(0) | Err(_) => {
@@ -236,6 +286,12 @@ impl SendQueue {
     }
 }
 
+impl Drop for SendQueue {
+    fn drop(&mut self) {
+        self.remove(self.in_memory, self.spilled);
+    }
+}
+
 fn send_file(transport: &impl Transport, file: impl AsFd, at: &mut u64, end: u64, most: usize) -> Result<usize, Errno> {
     transport.send_file(file.as_fd(), at, (end - *at).min(most as u64) as usize)
 }
@@ -253,7 +309,7 @@ mod tests {
     fn a_slow_reader_gets_all_bytes_in_order() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let ours = PlainSocket::from(OwnedFd::from(ours));
-        let mut send_queue = SendQueue::new();
+        let mut send_queue = SendQueue::new(None);
         let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, b"..tail..").unwrap();
@@ -291,7 +347,7 @@ mod tests {
     fn a_file_that_shrinks_ends_the_connection() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let ours = PlainSocket::from(OwnedFd::from(ours));
-        let mut send_queue = SendQueue::new();
+        let mut send_queue = SendQueue::new(None);
         send_queue.push_file(Arc::new(tempfile::tempfile().unwrap().into()), 0, 10);
         assert_eq!(send_queue.flush(&ours), Flushed::Broken);
     }

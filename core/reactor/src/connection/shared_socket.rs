@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::connection::body::temp_file::Spool;
 use crate::connection::body::throughput::MinimumRate;
 use crate::connection::coalesced::{Coalesced, SendsLater};
-use crate::connection::multiplexed::Carrier;
+use crate::connection::multiplexed::{Carrier, ResponseQueue};
 use crate::connection::notice::StreamNotice;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::transport::Socket;
+use crate::connection::transport::stream_socket::StreamSocket;
 use crate::sys::clock::NEVER;
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, BorrowedFd, Errno};
@@ -48,6 +49,12 @@ impl SharedSocket {
 
     pub(crate) fn send_queue(&self) -> MutexGuard<'_, Option<SendQueue>> {
         self.send_queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A queue that is empty.
+    pub(crate) fn new_queue(&self) -> SendQueue {
+        let streams = self.transport.stream().map(StreamSocket::connection);
+        SendQueue::new(streams.map(|streams| Arc::clone(&streams.queued)))
     }
 
     pub(crate) fn coalesced(&self) -> MutexGuard<'_, Coalesced> {
@@ -177,6 +184,16 @@ impl Carrier for SharedSocket {
 
     fn fd(&self) -> BorrowedFd<'_> {
         self.transport.as_fd()
+    }
+}
+
+impl ResponseQueue for SharedSocket {
+    fn send_on(&self) -> Flushed {
+        self.flush()
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.notice.is_set()
     }
 }
 

@@ -77,8 +77,15 @@ pub trait StreamProtocol: Send {
     /// Bytes of content that a stream may send now, as far as windows, other streams and the output allow.
     fn room(&self, stream: u32) -> usize;
 
-    /// The next stream that may go on, after content that was not taken as a whole. `None`: none may.
+    /// The next stream that may go on, after content that was not taken as a whole. It has the turn until
+    /// [`StreamProtocol::end_turn`]. `None`: none may.
     fn next_writable(&mut self) -> Option<u32>;
+
+    /// Ends the turn of a stream. `has_more`: it waits for another one.
+    fn end_turn(&mut self, stream: u32, has_more: bool);
+
+    /// Whether [`StreamProtocol::next_writable`] would return a stream.
+    fn has_writable(&self) -> bool;
 
     /// Whether a stream that cannot send waits for its client, and not for its turn among the streams.
     fn waits_for_client(&self, stream: u32) -> bool;

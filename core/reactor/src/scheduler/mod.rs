@@ -11,6 +11,7 @@
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
 //! streams.rs            turns of connections with many streams, new streams, threads that wait for a stream
+//! stream_reader.rs      reads connections with streams while all threads run requests
 //! streaming.rs          watches responses that stream, and has other threads serve in the place of theirs
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
 //! notices.rs            calls the notices of streams that wait without a thread
@@ -27,6 +28,7 @@ pub(crate) mod put_back;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod stop;
+pub(crate) mod stream_reader;
 pub(crate) mod streaming;
 pub(crate) mod streams;
 pub(crate) mod threads;

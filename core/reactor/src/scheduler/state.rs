@@ -10,6 +10,7 @@ use crate::connection::coalesced::CoalescedSender;
 use crate::connection::listener::{Listener, Listeners};
 use crate::connection::long_polls::LongPolls;
 use crate::connection::shared_socket::SharedSocket;
+use crate::connection::stream_watch::StreamWatch;
 use crate::log::access::DELAY;
 use crate::log::error::{Level, Message};
 use crate::log::request_id::RequestName;
@@ -97,6 +98,8 @@ pub(crate) struct State {
     pub(crate) streaming: Option<Arc<Streaming>>,
     /// Sends pieces of responses that nothing follows.
     pub(crate) coalesced_sender: Arc<CoalescedSender>,
+    /// Connections with streams, for the thread that reads them while all others run requests.
+    pub(crate) stream_watch: StreamWatch,
     /// Copies between connections and the sockets that applications have instead of theirs.
     pub(crate) relays: Relays,
 }
@@ -104,6 +107,9 @@ pub(crate) struct State {
 impl Drop for State {
     fn drop(&mut self) {
         self.body_spool.end();
+        if !self.is_foreign() {
+            self.stream_watch.end();
+        }
     }
 }
 
@@ -228,6 +234,7 @@ impl State {
             upgrades: Arc::new(Upgrades::new(max_upgraded)),
             streaming: thread_pool.map(|pool| Arc::new(Streaming::new(max_streaming, pool, counters))),
             coalesced_sender: Arc::new(CoalescedSender::new()),
+            stream_watch: StreamWatch::default(),
             relays: Relays::new(),
         });
         let weak = Arc::downgrade(&state);

@@ -22,7 +22,7 @@ use crate::log::error::Level;
 use crate::options::Timeouts;
 use crate::scheduler::connections::Again;
 use crate::scheduler::state::State;
-use crate::scheduler::{poll, put_back, release};
+use crate::scheduler::{poll, put_back, release, stream_reader};
 use crate::sys::clock;
 
 impl StreamOwner for State {
@@ -41,8 +41,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
         streams.begin_shutdown();
     }
     let turn = streams.turn(connection.has_hung_up());
-    let has_more = turn.has_more;
-    act(state, &streams, turn);
+    let has_more = act(state, &streams, turn);
     if streams.is_over() {
         return match streams.has_ended() {
             true => release::close_gracefully(state, connection),
@@ -93,6 +92,7 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     if let Some(buffers) = connection.request.buffers.take() {
         act(state, &streams, streams.take_received(buffers.read_buffer.unread()));
     }
+    stream_reader::watch(state, &streams);
     connection.streams = Some(Arc::clone(&streams));
     Some(streams)
 }
@@ -105,8 +105,14 @@ fn log_end(state: &State, streams: &Multiplexed, reason: &str) {
     state.log(Level::Info, &format!("a connection{client} is closed: {reason}"));
 }
 
-/// Acts on what a turn has brought.
-fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) {
+/// A turn of a connection whose socket has something to do, by a thread that runs no requests.
+pub(crate) fn advance_unattended(state: &State, streams: &Arc<Multiplexed>) {
+    while act(state, streams, streams.turn(true)) {}
+    streams.note_reader();
+}
+
+/// Acts on what a turn has brought, and has streams send what waits on them. `true`: another turn is due.
+fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) -> bool {
     state.counters.metrics.http2_streams.fetch_add(turn.begun.len() as u64, Ordering::Relaxed);
     if let Some(reason) = turn.failed {
         log_end(state, streams, &reason);
@@ -114,10 +120,13 @@ fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) {
     for begun in turn.begun {
         add(state, streams, begun);
     }
-    if !turn.ready.is_empty() {
-        poll::deliver(state, &turn.ready);
+    let (sent, has_more) = streams.send_streams();
+    let ready = [turn.ready, sent].concat();
+    if !ready.is_empty() {
+        poll::deliver(state, &ready);
         streams.wake_waiters();
     }
+    turn.has_more || has_more
 }
 
 /// Adds a stream, which is ready at once.
@@ -141,7 +150,8 @@ fn add(state: &State, streams: &Arc<Multiplexed>, begun: Begun) {
     let mut shared = state.lock();
     let (index, generation) = shared.connections.occupy_stream(Arc::clone(&socket), streams.slot().0);
     // Before it is ready: what comes from now on is told to its slot.
-    streams.set_slot(stream, (index, generation));
+    let weak: Weak<SharedSocket> = Arc::downgrade(&socket);
+    streams.set_slot(stream, (index, generation), weak);
     let mut connection = Connection::of_stream(index, generation, socket, request);
     // Content may have come with the same bytes, or its client may have left it.
     connection.note(streams.may_receive(stream), streams.is_gone(stream), false);
@@ -170,9 +180,10 @@ pub(crate) fn wait(
 ) {
     let (streams, number) = (stream.connection(), stream.number());
     let until = clock::now().saturating_add(milliseconds);
+    let turns = streams.turns_of(number);
     loop {
         let seen = streams.changes();
-        let is_blocked = !socket.has_room() || !streams.may_send(number);
+        let is_blocked = !socket.has_room() || !(streams.may_send(number) || streams.turns_of(number) != turns);
         let has_come = (interest.data && streams.may_receive(number)) || (interest.room && !is_blocked);
         let left = until.saturating_sub(clock::now());
         if has_come || left == 0 || streams.is_gone(number) || socket.is_disconnected() {
@@ -180,7 +191,7 @@ pub(crate) fn wait(
         }
         if let Waiting::Reads { reads, writes } = streams.wait(seen, left) {
             let is_interrupted = streams.wait_for_socket(reads, writes, left);
-            act(state, streams, streams.turn(true));
+            while act(state, streams, streams.turn(true)) {}
             if is_interrupted {
                 return;
             }

@@ -61,6 +61,8 @@ pub(crate) fn take(state: &Arc<State>) -> Option<(Box<Connection>, u64)> {
     }
     let connection = shared.connections.take_ready()?;
     let arrived = state.queue_time.arrived();
+    // A stream may have come since the last poll: another thread has read its connection.
+    let arrived = connection.socket.transport.stream().map_or(arrived, |stream| arrived.min(stream.begun()));
     state.waiters.wake(shared.threads.dispatch(me));
     if state.waiters.is_stalling() && !shared.threads.is_eager() {
         state.waiters.set_stalling(false);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! poller.rs       epoll, its timer and its wake-up pipe
+//! socket_watch.rs notices events of sockets that the poller reports too
 //! socket.rs       the interface through which a connection reads and writes, and the plain socket
 //! kernel_tls.rs   TLS of the kernel
 //! net.rs          listening sockets, control channel, sockets of log daemons
@@ -22,6 +23,7 @@ pub(crate) mod poller;
 pub(crate) mod process;
 pub(crate) mod server_fd;
 pub(crate) mod socket;
+pub(crate) mod socket_watch;
 pub(crate) mod wakeup;
 
 pub(crate) use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -169,6 +169,17 @@ impl StreamProtocol for Frames {
         next.and_then(|next| self.blocked.remove(next))
     }
 
+    fn end_turn(&mut self, stream: u32, has_more: bool) {
+        if has_more {
+            self.blocked.push_back(stream);
+        }
+    }
+
+    fn has_writable(&self) -> bool {
+        let may_send = |stream| self.rooms.get(stream).is_none_or(|room| *room > 0);
+        self.output.len() < OUTPUT && self.blocked.iter().any(may_send)
+    }
+
     fn close(&mut self, stream: u32) {
         if self.rooms.remove(&stream).is_some() {
             push(&mut self.output, b'R', stream, b"");
