@@ -476,6 +476,10 @@ impl Multiplexed {
                 counted.fetch_add(resets.into(), Ordering::Relaxed);
             }
         }
+        if !state.protocol.output().is_empty() {
+            // Before the socket is full: its next event may be seen by another thread before this one has noted that output waits.
+            self.is_waiting.store(!state.is_lost, Ordering::Release);
+        }
         while !state.is_lost && !state.protocol.output().is_empty() {
             match self.carrier.send(state.protocol.output()) {
                 Ok(bytes) => state.protocol.sent(bytes),

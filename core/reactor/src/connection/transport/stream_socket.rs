@@ -4,7 +4,7 @@
 //! full socket, so that the rest waits in the send queue.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::connection::multiplexed::{InputEnd, Multiplexed};
@@ -15,8 +15,8 @@ use crate::sys::{AsFd, BorrowedFd, Errno, clock, file};
 const PIECE: usize = 64 << 10;
 
 thread_local! {
-    /// Content of a file on its way.
-    static PIECE_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE].into());
+    /// Memory for content of a file on its way; empty while it is used: sending may have this thread send on another stream.
+    static PIECE_OF_THREAD: Cell<Box<[u8]>> = Cell::default();
 }
 
 /// One stream.
@@ -120,15 +120,17 @@ impl Transport for StreamSocket {
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
         // If there is no room, a byte waits for it.
         let length = self.connection.room(self.stream).clamp(1, PIECE).min(most);
-        PIECE_OF_THREAD.with_borrow_mut(|piece| {
-            let read = file::read_at(file, &mut piece[..length], *at)?;
-            if read == 0 {
-                return Ok(0);
-            }
-            let taken = self.send(&piece[..read], read < most)?;
-            *at += taken as u64;
-            Ok(taken)
-        })
+        let mut piece = PIECE_OF_THREAD.take();
+        if piece.is_empty() {
+            piece = vec![0; PIECE].into();
+        }
+        let sent = match file::read_at(file, &mut piece[..length], *at) {
+            Ok(read @ 1..) => self.send(&piece[..read], read < most),
+            ended => ended,
+        };
+        PIECE_OF_THREAD.set(piece);
+        *at += *sent.as_ref().unwrap_or(&0) as u64;
+        sent
     }
 
     fn finish(&self) -> bool {
