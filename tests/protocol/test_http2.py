@@ -644,7 +644,7 @@ def test_metrics(tmp_path: Path) -> None:
     def await_metrics(*expected: int) -> None:
         wait_for(lambda: metrics() == [*expected], f"metrics {expected}, not {metrics()}")
 
-    options = ("--workers=1", f"--admin=unix:{admin}")
+    options = ("--workers=1", f"--admin=unix:{admin}", "--keepalive-timeout=3600")
     with Server(GATE, "threading", ON, *options) as server, client(server) as made:
         held = made.begin(f"/wait?{gate}")
         made.begin(f"/wait?{gate}")

@@ -109,6 +109,8 @@ fn log_end(state: &State, streams: &Multiplexed, reason: &str) {
 pub(crate) fn advance_unattended(state: &State, streams: &Arc<Multiplexed>) {
     while act(state, streams, streams.turn(true)) {}
     streams.note_reader();
+    // The poller reports no input that was received here, and only the pool ends the connection or sets its deadline.
+    poll::deliver(state, &[Ready { slot: streams.slot(), readable: true, writable: false, hangup: false }]);
 }
 
 /// Acts on what a turn has brought, and has streams send what waits on them. `true`: another turn is due.
