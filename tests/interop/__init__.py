@@ -1,4 +1,4 @@
-"""Clients of others speak HTTP/2 to our server: `make interop`.
+"""Interoperability of HTTP/2 with curl, Go, Java, Chromium and others: `make interop`.
 
 `python -m tests.interop [CLIENT …]` runs each client without and with TLS, and prints a table. The
 exit code is 1 if something is wrong; a client whose program is not installed is named.

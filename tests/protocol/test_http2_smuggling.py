@@ -1,4 +1,4 @@
-"""HTTP/2 by which somebody wants another request than was sent, or another version.
+"""Request smuggling in HTTP/2, and HTTP/2 where another version is spoken: each has its verdict.
 
 The cases are in tests/cases/http2. tests/proxies/test_http2_smuggling.py sends those of requests
 through proxies.

@@ -1,4 +1,4 @@
-"""Requests of HTTP/2 that want to be others behind a proxy: HAProxy and nginx before our server.
+"""Request smuggling in HTTP/2 through HAProxy and nginx in front of the server.
 
 What the proxies pass on in HTTP/1.1, HTTP/2, uwsgi, SCGI and FastCGI is one request or none.
 """

@@ -30,6 +30,7 @@ thread_local! {
     /// What is received is taken from here at once.
     static ROOM_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
 }
+
 /// Streams that send [`crate::limits::SENT_AT_ONCE`] and have more, before others than this connection have their turn.
 const LONG_TURNS: u32 = 4;
 /// Bytes of a response head, at most: what the largest of other servers is.
