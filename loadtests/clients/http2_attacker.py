@@ -73,8 +73,10 @@ class Attacker:
         self.over: set[int] = set()
         self.closed = False
         self._pongs = 0
+        self._settled = False
         self._received = bytearray()
-        self.exchange(PREFACE + frame(SETTINGS, 0, 0))
+        # The answer to the settings of the server must not come within a header block.
+        self.exchange(PREFACE + frame(SETTINGS, 0, 0), lambda: self._settled)
 
     def __enter__(self) -> Self:
         return self
@@ -147,6 +149,7 @@ class Attacker:
                 self.over.add(stream)
             elif kind == SETTINGS and not flags & ACK:
                 self.socket.sendall(frame(SETTINGS, ACK, 0))
+                self._settled = True
             elif kind == PING and flags & ACK:
                 self._pongs += 1
             elif kind == GOAWAY:
