@@ -65,9 +65,10 @@ WHEELS  =
 H2SPEC  =
 
 python  = $(VENV)/bin/python
-# What is compiled: all extension modules once somebody has asked for them, until then the one that every server loads.
+# What is compiled: all extension modules at once if the goal needs them or somebody has asked for them before, else the one that
+# every server loads.
 all     = $(VENV)/modules.ready
-built   = $(if $(wildcard $(all)),,CORE_BUILD_MODULES=_core)
+built   = $(if $(wildcard $(all))$(filter-out run docs proxy-%,$(MAKECMDGOALS)),,CORE_BUILD_MODULES=_core)
 asked   = $(findstring https,$(BIND) $(OPTIONS))$(findstring tls,$(OPTIONS))$(findstring compress,$(OPTIONS))
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
 rust    = $(python) core/bootstrap.py run
@@ -238,10 +239,11 @@ $(VENV)/venv.ready: core/bootstrap.py
 $(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
 	@$(python) -m pip --quiet uninstall --yes poorhttp 2>/dev/null
 	$(install) --editable .
-	@touch $@ $(wildcard $(all))
+	@touch $@ $(if $(built),,$(all))
 
+# Perhaps they have just been made together with the one that every server loads.
 $(all): $(VENV)/run.ready
-	@CORE_BUILD_MODULES= $(python) core/bootstrap.py install --editable .
+	@[ -e $@ -a ! $@ -ot $< ] || CORE_BUILD_MODULES= $(python) core/bootstrap.py install --editable .
 	@touch $@
 
 $(VENV)/test.ready: setup.cfg | $(all)
