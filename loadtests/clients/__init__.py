@@ -13,6 +13,7 @@
 - `connection`: a plain HTTP/1.1 connection, for checking answers and for idling.
 - `transfer`: uploads and downloads of large documents, checked to the last byte.
 - `client_process`: a process of clients that answers each line with a line.
+- `event_streams`: such a process: streams of server-sent events by HTTP/1.1 and HTTP/2.
 - `sockets`: such a process: WebSockets and TLS connections that stay open over reloads.
 - `steady/`, `adverse/`: such processes: clients that check every response, and adverse ones.
 """

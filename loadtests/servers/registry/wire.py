@@ -161,6 +161,41 @@ HTTP2: Sequence[Server] = list(
 )
 """Each once, for its name."""
 
+_THREADED = {one.name: one for one in http2(files=False, secure=False)}
+_MANY = 250
+"""Threads of those that run each of 200 streams on one."""
+_STREAMS_ALLOWED = f"--http2-max-concurrent-streams {_MANY}"
+
+
+def _varied(name: str, like: str, old: str, new: str, extra: str = "") -> Server:
+    """A server with other options in its command; all of them allow as many streams as ours."""
+    server = _THREADED[like]
+    command = server.command.replace(old, f"{new} {_STREAMS_ALLOWED}", 1)
+    return replace(server, name=name, command=command, extra=extra or server.extra)
+
+
+_WSGI_INTERFACE, _GTHREAD = "--interface wsgi", "--worker-class gthread --threads 8"
+EVENTS: Sequence[Server] = (
+    _THREADED["poorhttp threading"],
+    _THREADED["poorhttp gevent"],
+    *(
+        server
+        for threads in (8, _MANY)
+        for server in (
+            _varied(
+                *(f"granian {threads} threads", "granian", _WSGI_INTERFACE),
+                f"{_WSGI_INTERFACE} --blocking-threads {threads}",
+            ),
+            _varied(
+                *(f"gunicorn gthread {threads}", "gunicorn gthread", _GTHREAD),
+                f"--worker-class gthread --threads {threads}",
+            ),
+        )
+    ),
+    _varied("gunicorn gevent", "gunicorn gthread", _GTHREAD, "--worker-class gevent", "gevent"),
+)
+"""Servers of event streams over HTTP/1.1 and HTTP/2 without TLS, one worker each."""
+
 _LARGE = "--max-body 4G"
 _STREAMED = f"{_LARGE} --stream-request-body on"
 UPLOADS: Sequence[Server] = (

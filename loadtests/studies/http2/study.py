@@ -1,4 +1,4 @@
-"""The study `http2`: requests on streams, and the memory of connections and streams."""
+"""The study `http2`: requests on streams, memory, attacks and event streams."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from loadtests.reporting.promises import Places, Promise, mode, of_figures
 from loadtests.servers.certificate import certificate
 from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.wire import HTTP2, http2
+from loadtests.servers.registry.wire import EVENTS, HTTP2, http2
 from loadtests.stats.results import Results
 from loadtests.studies import comparison, engine, tables
 from loadtests.studies.comparison import CPU, PSS, RATE, REMARKS
 from loadtests.studies.engine import Lab, Step, Trial, in_turns
-from loadtests.studies.http2 import attacks, memory
+from loadtests.studies.http2 import attacks, events, memory
 from loadtests.studies.http2.scenarios import (
     CONNECTIONS,
     FILES,
@@ -95,6 +95,15 @@ def plan(
             Trial(lab, ATTACKS, number, server).step(attacks.take)
             for number, server in in_turns(lab, ours)
         ]
+    if events.NAME in options.names:
+        streaming = [one for one in EVENTS if one.name in names]
+        planned += [
+            events.Streaming(lab, events.NAME, number, server, way).step(
+                events.Streaming.run, f" by {way}"
+            )
+            for number, server in in_turns(lab, streaming)
+            for way in events.WAYS
+        ]
     return planned
 
 
@@ -154,6 +163,7 @@ def report(results: Results) -> list[Section]:
         told.append(comparison.section(results, f"{NAME}-h1", title, shown, (CPU, RATE)))
     told += _memory(results)
     told += attacks.report(results, list(OURS))
+    told += events.report(results)
     if comparison.measured(results, words):
         measures = (CPU.with_range(), RATE.with_range(), PSS, REMARKS)
         told.append(comparison.details(results, NAME, words, measures))
@@ -198,13 +208,19 @@ METHOD = f"""\
   attack. The other client, on a connection of HTTP/1.1 and the attacker's core, asks every
   {attacks.PAUSE * 1e3:g} ms. Memory is the rise of USS for each of {attacks.HELD} connections that
   stop just before the server would end them.
+- Event streams: {events.STREAMS} streams with an event each second on the average, which is half a
+  second early or late at most. Servers have one worker; the number behind a name is that of its
+  threads, and ours has 8. A client asks for a small response {events.RATE} times a second, each
+  time on a new connection of HTTP/1.1, and gives up after {events.PATIENCE:g} s; then the request
+  has taken that long. Streams begin together; if none begins for {events.STARVED:g} s, the others
+  count as without events. CPU is of one core, memory is the rise of PSS.
 """
 
 STUDY = Study(
     NAME,
     "requests on streams of HTTP/2, and what connections and streams take",
     "",
-    lambda: HTTP2,
+    lambda: list({one.name: one for one in (*EVENTS, *HTTP2)}.values()),
     plan,
     report,
     promises=(
@@ -225,7 +241,8 @@ STUDY = Study(
             places=0,
         ),
         *attacks.promises(list(OURS)),
+        *events.promises(list(OURS)),
     ),
-    experiments=(REQUESTS, MEMORY, ATTACKS),
+    experiments=(REQUESTS, MEMORY, ATTACKS, events.NAME),
     scales=SCALES,
 )

@@ -28,6 +28,7 @@ from loadtests.stats.results import Results
 from loadtests.studies import command, engine
 from loadtests.studies.compress import study as compress
 from loadtests.studies.http2 import attacks as http2_attacks
+from loadtests.studies.http2 import events as http2_events
 from loadtests.studies.http2 import memory as http2_memory
 from loadtests.studies.http2 import scenarios as http2_scenarios
 from loadtests.studies.http2 import study as http2
@@ -170,6 +171,19 @@ class TestRuns:
         page = told(http2.STUDY, results, tmp_path)
         assert some[0].name in page
         assert "p99 of another client" in page
+
+    def test_http2_events(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        # Half of the threads answer the other client; nobody is starved, however busy the machine.
+        small = {"STREAMS": 4, "EVERY": 0.02, "RATE": 100, "PARTS": 1, "SETTLING": 0, "STARVED": 60}
+        for name, value in small.items():
+            monkeypatch.setattr(http2_events, name, value)
+        results = run(http2.STUDY, "poorhttp threading", tmp_path, "events")
+        assert {one["scenario"] for one in results.samples} == {"http/1.1", "h2c"}
+        assert {(one["begun"], one["ended"]) for one in results.samples} == {(4, 0)}
+        assert all(one["events"] > 0 and one["p99_us"] > 0 for one in results.samples)
+        page = told(http2.STUDY, results, tmp_path)
+        assert "event streams over one of HTTP/2" in page
+        assert "p99 of a client beside 200 event streams, of that without" in page
 
     def test_uploads(self, tmp_path: Path) -> None:
         results = run(uploads.STUDY, "poorhttp single", tmp_path)
