@@ -56,6 +56,7 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
         QUICK.name: "a look" if ours else "a look, in less than two minutes each",
         FULL.name: "as thoroughly as it is reported",
         TINY.name: "whether it works",
+        "medium": "less of it, as docs/ shows it",
     }
     default, *_ = known = SCALES if many else first.scales
     for scale in known:

@@ -15,11 +15,12 @@ from loadtests.measure import resources
 from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers.application import Application
+from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
 from loadtests.studies import sample, tables
-from loadtests.studies.engine import Trial
+from loadtests.studies.engine import Lab, Step, Trial, in_turns
 
 NAME = "events"
 STREAMING = Application("loadtests/apps", "events")
@@ -34,7 +35,7 @@ PATIENCE = 2.0
 """Seconds after which it gives up."""
 PARTS = 4
 """Seconds of a measurement for each second of a sample."""
-STARVED = 5.0
+STARVED = 3.0
 """Seconds without a further stream that begins, after which no more are expected."""
 SETTLING = 2.0
 """Seconds from then to the measurement: ours takes one to give a stream a thread of its own."""
@@ -120,6 +121,15 @@ class Streaming(Trial):
             "answered": trace.kind.count(RIGHT) / len(times),
             "busy": cpu / trace.seconds,
         }
+
+
+def steps(lab: Lab, servers: Sequence[Server]) -> list[Step]:
+    """Each server once a round by each protocol."""
+    return [
+        Streaming(lab, NAME, number, server, protocol).step(Streaming.run, f" by {protocol}")
+        for number, server in in_turns(lab, servers)
+        for protocol in WAYS
+    ]
 
 
 def promises(servers: Sequence[str]) -> list[Promise]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from loadtests.clients.registry import CLIENTS
@@ -35,10 +35,14 @@ from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
 NAME = "http2"
 REQUESTS, MEMORY, ATTACKS = "requests", "memory", attacks.NAME
+EXPERIMENTS = REQUESTS, MEMORY, ATTACKS, events.NAME
+MEDIUM = Scale("medium", 0, 0.6, each={MEMORY: 2, events.NAME: 2})
+"""What the page in docs/ shows: twelve minutes."""
+ALL = CONNECTIONS, STREAMS
 SCALES = scales(
-    *(FULL, QUICK, TINY),
+    *(FULL, MEDIUM, QUICK, TINY),
     # The numbers of connections and streams.
-    grid=((CONNECTIONS, STREAMS), (CONNECTIONS, STREAMS), (CONNECTIONS[:1], STREAMS[:1])),
+    grid=(ALL, (CONNECTIONS, (10,)), ALL, (CONNECTIONS[:1], STREAMS[:1])),
 )
 MEASURED = [one.name for one in HTTP2 if one.ours or one.name == "granian"]
 """Those whose memory is measured: connections to gunicorn time out in that experiment."""
@@ -60,51 +64,52 @@ def measure(trial: Trial, scenario: Streams) -> str:
 def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
-    """Every server of a scenario in turns; then the memory of each."""
+    """The steps of the experiments that were chosen, servers in turns in each."""
     planned: list[Step] = []
     names = {one.name for one in chosen}
+    labs = {name: replace(lab, rounds=scale.rounds_of(name)) for name in EXPERIMENTS}
     if REQUESTS in options.names:
-        [client] = [one for one in CLIENTS if one.name == "h2load"]
-        if reason := client.missing():
-            raise LabError(reason)
-        fixtures = lab.fixtures.enter_context(Fixtures())
-        files = tuple(certificate().items())
-        connections, streams = scale.amounts.grid
-        asked: list[dict[Server, Streams]] = []
-        for scenario in scenarios(fixtures.static):
-            if scenario.streams and (
-                scenario.connections not in connections or scenario.streams not in streams
-            ):
-                continue
-            of_files = scenario.application is fixtures.static
-            known = http2(files=of_files, secure=scenario.secure)
-            taken = [one for one in known if one.name in names]
-            if scenario.secure:
-                taken = [replace(one, files=(*one.files, *files)) for one in taken]
-            asked.append(dict.fromkeys(taken, scenario))
-        planned += engine.steps(lab, asked, REQUESTS, measure)
+        planned += _requests(labs[REQUESTS], scale, names)
+    programs = [one for one in http2(files=False, secure=False) if one.name in names]
     if MEMORY in options.names:
-        known = [one for one in http2(files=False, secure=False) if one.name in names]
         planned += [
-            Trial(lab, MEMORY, number, server).step(memory.take)
-            for number, server in in_turns(lab, [one for one in known if one.name in MEASURED])
+            Trial(labs[MEMORY], MEMORY, number, server).step(memory.take)
+            for number, server in in_turns(
+                labs[MEMORY], [one for one in programs if one.name in MEASURED]
+            )
         ]
     if ATTACKS in options.names:
-        ours = [one for one in http2(files=False, secure=False) if one.ours and one.name in names]
         planned += [
-            Trial(lab, ATTACKS, number, server).step(attacks.take)
-            for number, server in in_turns(lab, ours)
+            Trial(labs[ATTACKS], ATTACKS, number, server).step(attacks.take)
+            for number, server in in_turns(labs[ATTACKS], [one for one in programs if one.ours])
         ]
     if events.NAME in options.names:
         streaming = [one for one in EVENTS if one.name in names]
-        planned += [
-            events.Streaming(lab, events.NAME, number, server, way).step(
-                events.Streaming.run, f" by {way}"
-            )
-            for number, server in in_turns(lab, streaming)
-            for way in events.WAYS
-        ]
+        planned += events.steps(labs[events.NAME], streaming)
     return planned
+
+
+def _requests(lab: Lab, scale: Scale, names: Container[str]) -> list[Step]:
+    """Each scenario of the scale on all servers of these names that have it."""
+    [client] = [one for one in CLIENTS if one.name == "h2load"]
+    if reason := client.missing():
+        raise LabError(reason)
+    fixtures = lab.fixtures.enter_context(Fixtures())
+    files = tuple(certificate().items())
+    connections, streams = scale.amounts.grid
+    asked: list[dict[Server, Streams]] = []
+    for scenario in scenarios(fixtures.static):
+        if scenario.streams and (
+            scenario.connections not in connections or scenario.streams not in streams
+        ):
+            continue
+        of_files = scenario.application is fixtures.static
+        known = http2(files=of_files, secure=scenario.secure)
+        taken = [one for one in known if one.name in names]
+        if scenario.secure:
+            taken = [replace(one, files=(*one.files, *files)) for one in taken]
+        asked.append(dict.fromkeys(taken, scenario))
+    return engine.steps(lab, asked, REQUESTS, measure)
 
 
 def _scenarios(kind: str, secure: bool) -> dict[str, str]:
@@ -243,6 +248,6 @@ STUDY = Study(
         *attacks.promises(list(OURS)),
         *events.promises(list(OURS)),
     ),
-    experiments=(REQUESTS, MEMORY, ATTACKS, events.NAME),
+    experiments=EXPERIMENTS,
     scales=SCALES,
 )
