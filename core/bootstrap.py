@@ -123,8 +123,16 @@ def install_tools(extras: "list[str]") -> None:
 
     setup = configparser.ConfigParser()
     setup.read(os.path.join(ROOT, "setup.cfg"), encoding="utf-8")
-    lines = "\n".join(setup["options.extras_require"][extra] for extra in extras).split("\n")
-    packages = [line for line in lines if line]
+    lines = []  # type: list[str]
+    for extra in extras:
+        text = setup["options.extras_require"][extra]
+        if text.startswith("file:"):
+            for name in text[len("file:") :].split(","):
+                with open(os.path.join(ROOT, name.strip()), encoding="utf-8") as file:
+                    lines += file.read().split("\n")
+        else:
+            lines += text.split("\n")
+    packages = [line for line in lines if line and not line.startswith("#")]
     from progress import Step
 
     names = " and ".join(extras)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from loadtests import python_path, store
+from loadtests import programs, python_path, store
 from loadtests.advise import command as advise
 from loadtests.arguments import Parser
 from loadtests.commits import footprint, instructions
@@ -20,9 +20,12 @@ from loadtests.studies import catalogue, docs
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
 
+OF_CLONES = ("docs", "figures", "footprint", "instructions")
+"""Commands that need the source, with its documents or its history."""
+
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m loadtests", description=__doc__)
+    parser = Parser(prog=programs.COMMAND, description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, run: Callable[[argparse.Namespace], int | None], words: str) -> Parser:
@@ -51,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _command(arguments: list[str]) -> str:
     """The command line as it goes into the results: without the paths of what it writes."""
-    text = "\0".join(["python -m loadtests", *arguments])
+    text = "\0".join([programs.COMMAND, *arguments])
     return re.sub(r"\0--(output|page|write)(=|\0)[^\0]*", "", text).replace("\0", " ")
 
 
@@ -75,6 +78,10 @@ def main() -> int:
     # Before the first import of the server.
     python_path.prefer_installed()
     options = _parser().parse_args()
+    if programs.INSTALLED and sys.argv[1] in OF_CLONES:
+        where = "in a clone of the source of poorhttp"
+        print(f"poorlab: {sys.argv[1]} is there {where}, as python -m loadtests", file=sys.stderr)
+        return 1
     # As an exception, so that every server is stopped on the way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:

@@ -1,4 +1,4 @@
-"""Installed programs used by the lab: path, version, Debian package; and the project's folder."""
+"""Installed programs used by the lab: path, version, package; where the lab itself is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from loadtests.errors import LabError
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's folder."""
+INSTALLED = (ROOT.name, ROOT.parent.name) == ("lab", "poorlab")
+"""Whether the lab is that of its wheel, and not of a clone."""
+COMMAND = "poorlab" if INSTALLED else "python -m loadtests"
+"""How the lab is called."""
 
 
 @dataclass(frozen=True)

@@ -25,25 +25,28 @@ def _has_core(folder: Path) -> bool:
 
 @functools.cache
 def uses_installed() -> bool:
-    """Whether the server beside the lab is not built, and another one is installed."""
-    beside = ROOT / "poorhttp"
-    if not (beside / "__init__.py").is_file() or _has_core(beside):
+    """Whether the server beside the lab is not there or not built, and another one is installed."""
+    if _has_core(ROOT / "poorhttp"):
         return False
     others = [path for path in sys.path if Path(path or os.curdir).resolve() != ROOT]
     spec = PathFinder.find_spec("poorhttp", others)
     return bool(spec and spec.origin and _has_core(Path(spec.origin).parent))
 
 
+def _hides_installed() -> bool:
+    return (ROOT / "poorhttp").is_dir() and uses_installed()
+
+
 def prefer_installed() -> None:
     """Takes the server beside the lab off the path of this process, if it cannot run."""
-    if uses_installed():
+    if _hides_installed():
         sys.path[:] = [path for path in sys.path if Path(path or os.curdir).resolve() != ROOT]
 
 
 @functools.cache
 def lab_folder() -> str:
     """The folder in which a program finds the lab, and beside it no server that cannot run."""
-    if not uses_installed():
+    if not _hides_installed():
         return str(ROOT)
     folder = tempfile.mkdtemp(prefix="loadtests-lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from loadtests.errors import LabError
-from loadtests.programs import ROOT
+from loadtests.programs import INSTALLED, ROOT
 
-RESULTS = ROOT / "loadtests" / "results"
+RESULTS = Path("poorlab-results") if INSTALLED else ROOT / "loadtests" / "results"
 _OPENERS: dict[str, Callable[..., TextIO]] = {".xz": lzma.open, ".gz": gzip.open}
 
 Record = dict[str, Any]

@@ -196,7 +196,7 @@ def _everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[st
     modes, remarks = list(options.modes), []
     if "gevent" in modes and find_spec("gevent") is None:
         modes.remove("gevent")
-        remarks = ["Mode gevent was left out: gevent is not installed (pip install '.[gevent]')."]
+        remarks = ["Mode gevent was left out: gevent is not installed (pip install gevent)."]
     return space(CPUS, modes, options.max_workers, options.max_threads), remarks
 
 

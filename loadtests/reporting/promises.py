@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from loadtests.programs import COMMAND
 from loadtests.reporting.model import Column, Table
 from loadtests.stats.results import Results, Spread
 
@@ -99,7 +100,7 @@ def table(study: str, promises: Sequence[Promise], results: Results) -> Table | 
                 f"{median}{unit} ({low} – {high})",
                 where,
                 "yes" if kept else BROKEN,
-                f"`{' '.join(['python -m loadtests', study, promise.experiment]).rstrip()}`",
+                f"`{' '.join([COMMAND, study, promise.experiment]).rstrip()}`",
             )
         )
     return Table(f"{study}-promises", "", COLUMNS, rows) if rows else None

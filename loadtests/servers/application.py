@@ -64,7 +64,8 @@ def expected(application: Application, target: str, body: bytes) -> Answer:
     try:
         found = runpy.run_path(str(file)).get(application.name)
     except ModuleNotFoundError as error:
-        raise LabError(f"the application {application} needs {error.name}") from None
+        package = "poorhttpd" if error.name == "poorhttp" else error.name
+        raise LabError(f"the application {application} needs {package} (pip install)") from None
     if found is None:
         raise LabError(f"{application}: the file defines no {application.name!r}")
     method = "POST" if body else "GET"

@@ -33,6 +33,7 @@ def spread(values: Iterable[float]) -> Spread | None:
 def study_of(run: Record) -> str:
     """The study of a description of a run; in those of before, it is the command."""
     command = str(run.get("command", "")).removeprefix("python -m loadtests ")
+    command = command.removeprefix("poorlab ")
     return str(run.get("study") or command.partition(" ")[0])
 
 

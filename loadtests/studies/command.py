@@ -331,7 +331,7 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise LabError(f"there is no {error.name}: pip install '.[lab]'") from None
+        raise LabError(f"there is no {error.name}: pip install {error.name}") from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise LabError(f"{where}{error.strerror}") from None

@@ -244,7 +244,7 @@ def _how_to_get(absent: Sequence[Server]) -> str:
     count = f"{len(absent)} servers are" if len(absent) > 1 else "1 server is"
     said = [f"{count} not installed and left out"]
     if wanted:
-        said.append(f"`python -m loadtests peers` installs {', '.join(sorted(wanted))}")
+        said.append(f"`{programs.COMMAND} peers` installs {', '.join(sorted(wanted))}")
     if names:
         of_debian = sorted({programs.PROGRAMS[name].package for name in names})
         said.append(f"Debian has the others: `apt install {' '.join(of_debian)}`")

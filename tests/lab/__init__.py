@@ -6,9 +6,9 @@ test_clients.py        The clients of the load lab: requests, counts and reports
 test_command.py        A run of a study that is interrupted, resumed, or has no room for its results
 test_commits.py        Figures of two commits: instructions by callgrind, and memory
 test_cpu_affinity.py   The CPUs that the lab may keep busy: quotas of cgroups, and here
-test_fresh_clone.py    The lab in a clone that is not built, with a server that is installed
 test_http2_line.py     Clients of HTTP/2 of a steady load: lost streams, and those to be sent again
 test_imports.py        What the lab imports: of the server what its documents promise
+test_installation.py   The lab's wheel in a fresh environment; the lab in a clone that is not built
 test_network.py        Delay, rate and loss of the load lab's network links, on a simulated clock
 test_repeatedly.py     Repeated sampling in the background (`loadtests/measure/repeatedly.py`)
 test_reporting.py      Layout of reports: numbers, figures, the page, Markdown and CSV

@@ -1,4 +1,4 @@
-"""Programs of the lab that are written in C, compiled when first needed."""
+"""Programs of the lab that are written in C: from its wheel, or compiled when first needed."""
 
 from __future__ import annotations
 
@@ -19,31 +19,38 @@ def cache_folder() -> Path:
     return folder
 
 
+def shipped(source: Path) -> Path:
+    """Where the wheel of the lab has the compiled program; a clone has none there."""
+    return source.with_suffix("")
+
+
 def program(source: Path, *libraries: str) -> Path:
     """The compiled program, compiled anew when its source or a header beside it changes.
 
     Raises LabError without a C compiler, or without the `libraries` that it is linked with.
     """
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise LabError(
-            f"the {source.stem} needs a C compiler, and there is no `cc` (Debian: apt install gcc)"
-        )
+    if shipped(source).is_file():
+        return shipped(source)
     texts = [source, *sorted(source.parent.glob("*.h"))]
     digest = hashlib.sha256(b"".join(text.read_bytes() for text in texts)).hexdigest()[:12]
     compiled = cache_folder() / f"{source.stem}-{digest}"
     if not compiled.exists():
         unfinished = compiled.with_suffix(f".{os.getpid()}")
-        done = subprocess.run(
-            [
-                *(compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(source), "-lm"),
-                *(f"-l{library}" for library in libraries),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise LabError(f"the {source.stem} does not compile:\n{done.stderr}")
+        build(source, unfinished, *libraries)
         unfinished.rename(compiled)
     return compiled
+
+
+def build(source: Path, target: Path, *libraries: str, static: bool = False) -> None:
+    """Compiles a program. Raises LabError if that fails, or if there is no compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise LabError(
+            f"the {source.stem} needs a C compiler, and there is no `cc` (Debian: apt install gcc)"
+        )
+    options = ("-O2", "-Wall", "-Wextra", *(["-static", "-s"] if static else []))
+    command = [compiler, *options, "-o", str(target), str(source), "-lm"]
+    command += [f"-l{library}" for library in libraries]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LabError(f"the {source.stem} does not compile:\n{done.stderr}")

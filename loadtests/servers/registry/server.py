@@ -81,7 +81,8 @@ def missing(server: Server) -> str:
 
 def _absent(package: str) -> str:
     if package == "poorhttp":
-        return "" if build_profile() else "its core is not built"
+        how = "pip install poorhttpd" if programs.INSTALLED else "in a clone: pip install '.[lab]'"
+        return "" if build_profile() else f"poorhttp is not installed ({how})"
     if not package or version(package):
         return ""
     why = failures().get(package.lower())
@@ -91,8 +92,10 @@ def _absent(package: str) -> str:
 def version(package: str) -> str:
     """The installed version of a distribution; empty if there is none."""
     if package == "poorhttp":
-        import poorhttp
-
+        try:
+            import poorhttp
+        except ImportError:
+            return ""
         return poorhttp.__version__
     try:
         return metadata.version(package)

@@ -1,0 +1,184 @@
+"""The lab's wheel in a fresh environment, and the lab in a clone that is not built."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import site
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.client import HANG
+from tests.testkit.server import ROOT
+
+pytestmark = pytest.mark.xdist_group("lab-installation")
+
+LAUNCHER = """\
+#!{python}
+import sys
+from poorhttp.cli import main
+sys.exit(main())
+"""
+APPLICATION = """\
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
+    return [b"ok"]
+"""
+#: Those that no test has time for: what `pip` fetches, and all studies.
+LEFT_OUT = ("peers", "compare")
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment as `pip install '.[lab]'` makes it, but for the compilation."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/*/site-packages")
+    shutil.copytree(
+        ROOT / "poorhttp", packages / "poorhttp", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    # What the lab needs besides; an editable server there is not read: it has a `.pth` of its own.
+    (packages / "others.pth").write_text("\n".join(site.getsitepackages()))
+    command = folder / "bin" / "poorhttp"
+    command.write_text(LAUNCHER.format(python=folder / "bin" / "python"))
+    command.chmod(0o755)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source of lab and server, without anything that is built."""
+    folder = tmp_path_factory.mktemp("clone")
+    left_out = shutil.ignore_patterns("__pycache__", "*.so", "results", "build", "*.egg-info")
+    for name in ("loadtests", "apps", "poorhttp", "proxy"):
+        shutil.copytree(ROOT / name, folder / name, ignore=left_out)
+    shutil.copy(ROOT / "LICENSE", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def poorlab(python: Path, clone: Path) -> Path:
+    """The command, installed by pip from the wheel of the clone, as the only program on a path."""
+    build = "from setuptools import build_meta; print(build_meta.build_wheel('../dist'))"
+    folder = clone / "loadtests"
+    done = ended([sys.executable, "-c", build], folder, PYTHONPATH="")
+    wheel = clone / "dist" / done.splitlines()[-1]
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    ended([*pip, "--no-index", "--no-deps", str(wheel)], clone)
+    return python.with_name("poorlab")
+
+
+def ended(command: list[str], folder: Path, **environ: str) -> str:
+    """What a command prints, run in a folder; it must not fail."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**kept, **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def records(path: Path) -> list[dict[str, object]]:
+    """The records of a file of results, of which none may be of a failure."""
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [one for one in found if one["record"] in ("missing", "failure")] == []
+    return found
+
+
+# In a clone
+
+
+def test_a_study_in_another_folder(python: Path, clone: Path, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    words = ["serial", "--tiny", "--servers", "poorhttp single", "--output", str(path)]
+    words += ["--page", str(tmp_path / "page.html")]
+    ended([str(python), "-m", "loadtests", *words], tmp_path, PYTHONPATH=str(clone))
+    samples = [one for one in records(path) if one["record"] == "sample"]
+    assert {one["server"] for one in samples} == {"poorhttp single"}
+
+
+def test_a_server_that_is_built_is_measured(python: Path) -> None:
+    """In a clone with a built server it is that one: who develops it measures what he has built."""
+    code = "from loadtests import python_path; print(python_path.uses_installed())"
+    assert ended([str(python), "-c", code], ROOT) == "False\n"
+    assert sys.executable != str(python)
+
+
+# Installed
+
+
+def guided() -> list[list[str]]:
+    """The commands of the guide in their order, each in its smallest amount."""
+    page = (ROOT / "docs/guides/load-lab.md").read_text(encoding="utf-8")
+    found = []
+    for line in re.findall(r"^(?:\$ )?(poorlab .*)", page, re.MULTILINE):
+        words = [word for word in shlex.split(line, comments=True) if word != "--full"]
+        if words[1] == "report":
+            assert "results.jsonl" in words
+        else:
+            words.append("--tiny")
+        if words[1] not in LEFT_OUT:
+            found.append(words[1:])
+    return found
+
+
+def test_commands_of_the_guide(poorlab: Path, tmp_path: Path) -> None:
+    """In an empty folder, where neither a compiler nor a shell is on the path."""
+    (packages,) = poorlab.parent.parent.glob("lib/*/site-packages")
+    before = set(packages.rglob("*"))
+    (tmp_path / "shop.py").write_text(APPLICATION)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    # Of util-linux: starts a program on a core.
+    (programs / "taskset").symlink_to(shutil.which("taskset") or "missing")
+    outside = {"PATH": f"{poorlab.parent}:{programs}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    commands = guided()
+    assert {words[0] for words in commands} == {"advise", "serial", "report"}
+    for words in commands:
+        if words[0] == "report":
+            made = max((tmp_path / "poorlab-results").glob("*.jsonl"))
+            shutil.copy(made, tmp_path / "results.jsonl")
+        elif words[0] == "serial" and "--servers" not in words:
+            words += ["--servers", "gunicorn sync 2"]
+        ended([str(poorlab), *words], tmp_path, **outside)
+    assert (tmp_path / "poorhttp.ini").is_file()
+    for path in (tmp_path / "poorlab-results").glob("*.jsonl"):
+        assert [one for one in records(path) if one["record"] == "sample"]
+    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert (tmp_path / "page.md").is_file()
+    assert list((tmp_path / "figures").glob("*.svg"))
+    assert list((tmp_path / "tables").glob("*.csv"))
+    # The interpreter's own cache is no file of the lab.
+    after = {one for one in packages.rglob("*") if "__pycache__" not in one.parts}
+    assert after - before == set()
+
+
+def test_what_needs_the_source_says_so(poorlab: Path, tmp_path: Path) -> None:
+    command = [str(poorlab), "figures"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "in a clone" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_one_package_is_added(poorlab: Path) -> None:
+    """No `loadtests`, which would hide a folder of the user's, or be hidden by it."""
+    code = "import importlib.util as u; print(u.find_spec('loadtests'), u.find_spec('apps'))"
+    python = str(poorlab.with_name("python"))
+    assert ended([python, "-I", "-c", code], poorlab.parent) == "None None\n"
