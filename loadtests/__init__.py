@@ -11,6 +11,7 @@ A study plans steps; the engine takes them one by one: each starts a server, let
 reads what it used and appends records; the report is made from these.
 
 - `__main__`: the command line.
+- `poorlab/`: the command of the installed lab; `setup.py` makes its wheel.
 - `studies/`: what is measured, a folder each, and the engine that takes the steps.
 - `advise/`: search for the best configuration of an application.
 - `refork`: workers are forked from one another again and again, with PostgreSQL behind.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,8 @@ from loadtests.programs import ROOT
 from loadtests.reporting import markdown
 from loadtests.reporting.model import Cell, Column, Table
 from loadtests.stats.results import Results
-from loadtests.studies import command, takeaways
-from loadtests.studies.takeaways import Takeaway
+from loadtests.studies import command, takeaways, then_and_now
+from loadtests.studies.takeaways import Tables, Takeaway
 
 
 class Made(NamedTuple):
@@ -224,9 +225,13 @@ def figures(root: Path = ROOT) -> list[str]:
 
 def pages(names: Sequence[str], root: Path = ROOT) -> None:
     """Writes the pages made of these results, or of all, with their figures, and the index."""
-    for name in names or MADE:
+    for name in names or (*MADE, then_and_now.NAME):
+        if name == then_and_now.NAME:
+            page = then_and_now.text(lambda results: tables(results, root))
+            (root / "docs" / then_and_now.PAGE).write_text(page, encoding="utf-8")
+            continue
         if name not in MADE:
-            raise unknown("page", name, list(MADE), " ")
+            raise unknown("page", name, [*MADE, then_and_now.NAME], " ")
         made, docs = MADE[name], root / "docs"
         records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
         studies = command.by_study(records)
@@ -244,6 +249,14 @@ def pages(names: Sequence[str], root: Path = ROOT) -> None:
             ),
         )
     markdown.insert(root / "docs" / INDEX, "pages", index(root))
+
+
+@functools.cache
+def tables(name: str, root: Path = ROOT) -> Tables:
+    """The tables that the stored results of this name make."""
+    records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
+    told = command.by_study(records).values()
+    return Tables([section for own in told for section in own])
 
 
 def index(root: Path = ROOT) -> str:

@@ -34,7 +34,7 @@ from loadtests.reporting.model import (
 from loadtests.reporting.provenance import colophon, lost
 from loadtests.servers.registry import SERVERS
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import command, docs, takeaways
+from loadtests.studies import catalogue, command, docs, takeaways, then_and_now
 from loadtests.studies.study import Study
 from tests.support.browser import Browser
 
@@ -487,6 +487,17 @@ def test_pages_say_what_the_results_have(name: str) -> None:
     assert made.takeaway is not None
     sentence = made.takeaway(takeaways.Tables(told))
     assert page.startswith(f"# {made.title}\n\n{sentence}\n\n")
+
+
+@pytest.mark.full
+def test_the_page_of_old_studies_says_what_the_results_have() -> None:
+    page = ROOT / "docs" / then_and_now.PAGE
+    assert then_and_now.text(docs.tables) == page.read_text(encoding="utf-8")
+
+
+def test_each_question_of_an_old_study_is_a_command() -> None:
+    assert {row.results for row in then_and_now.ROWS} <= catalogue.STUDIES.keys()
+    assert len({row.study for row in then_and_now.ROWS if row.study}) == 5
 
 
 def test_index_has_all_pages() -> None:
