@@ -14,6 +14,7 @@ from loadtests.advise import command as advise
 from loadtests.arguments import Parser
 from loadtests.commits import footprint, instructions
 from loadtests.errors import LabError
+from loadtests.replay import command as replay
 from loadtests.servers import peers, registry
 from loadtests.soak import command as soak
 from loadtests.studies import catalogue, docs
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
+    replay.add(commands)
     words = "draw all figures of the stored results, and those of docs"
     add("figures", lambda _: print("\n".join(docs.figures())), words)
     words = "write the pages of docs that are made from stored results"

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -108,6 +109,28 @@ def recorded(file: Path, *, at_its_rate: bool = False) -> Workload:
     words = f"{len(requests):,} requests of {file.name}"
     words += f" ({left_out:,} left out)" if left_out else ""
     return Workload(requests[:: math.ceil(len(requests) / MOST)], words + when, rate)
+
+
+def timed(file: Path) -> tuple[list[tuple[float, Request]], int]:
+    """The requests of a log with their times in seconds from the first, and how many were left out.
+
+    A log that tells whole seconds has the requests of a second spread evenly over it. Raises
+    LabError.
+    """
+    entries = _entries(file)
+    known = sorted(
+        ((moment, request) for moment, request in entries if moment is not None and request),
+        key=itemgetter(0),
+    )
+    if not known:
+        raise LabError(f"{file}: holds no request with a time that could be sent again")
+    together, seen = Counter(moment for moment, _ in known), Counter[float]()
+    whole = all(moment.is_integer() for moment in together)
+    placed = []
+    for moment, request in known:
+        placed.append((moment - known[0][0] + seen[moment] / together[moment] * whole, request))
+        seen[moment] += 1
+    return placed, len(entries) - len(known)
 
 
 def _busiest(file: Path, entries: list[Entry]) -> tuple[float, str]:

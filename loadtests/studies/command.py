@@ -15,6 +15,7 @@ from loadtests import store
 from loadtests.arguments import choose, names, number, unknown
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
+from loadtests.replay import report as replay
 from loadtests.reporting import markdown, promises, sheets, terminal
 from loadtests.reporting.model import Section
 from loadtests.reporting.provenance import colophon, lost
@@ -220,10 +221,11 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
 
 
 def by_study(records: list[Record]) -> dict[str, list[Section]]:
-    """What is told of each study of which something was measured, and of soaks."""
+    """What is told of each study of which something was measured, of soaks and of replays."""
     results = Results(records)
     told = {study.name: sections(results, [study]) for study in reported(records)}
     told[soak.NAME] = soak.sections(records)
+    told[replay.NAME] = replay.sections(results)
     return {name: own for name, own in told.items() if own}
 
 

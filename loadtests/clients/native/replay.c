@@ -1,15 +1,16 @@
 /* A client that sends given requests, as fast as they are answered or at given times, and reports each outcome.
  *
- *     replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS
+ *     replay ADDRESS PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS
  *
- * The file REQUESTS has for each request a line of three numbers, its length, whether its answer has no body (to HEAD), and a
- * status that is right besides 2xx and 3xx (0: none), and then its octets. They are sent in their order, again from the first
- * after the last, whichever connection is free. With RATE 0 each connection sends as soon as it has its answer. Otherwise so many
- * a second are due, at random times (the gaps are exponential, by SEED), and an answer's time counts from when its request was
- * due: what is due while all connections are busy, waits here. What is due in the first WARM seconds, or without a RATE is
- * answered in them, does not count. SECONDS later no more is sent. With a RATE there is as much time again, from LEAST_PATIENCE to
- * PATIENCE, for what was sent, and what is not answered then counts as timed out, and with its age among the times; without one,
- * what has not been answered in all the SECONDS counts as timed out.
+ * The file REQUESTS has for each request a line of four numbers, its length, whether its answer has no body (to HEAD), a status
+ * that is right besides 2xx and 3xx (0: none), and microseconds from the beginning, and then its octets. They are sent in their
+ * order, again from the first after the last, whichever connection is free. With RATE 0 each connection sends as soon as it has
+ * its answer. Otherwise so many a second are due, at random times (the gaps are exponential, by SEED), or with a RATE below 0 each
+ * once at its own time; and an answer's time counts from when its request was due: what is due while all connections are busy,
+ * waits here. What is due in the first WARM seconds, or without a RATE is answered in them, does not count. SECONDS later no more
+ * is sent. With a RATE there is as much time again, from LEAST_PATIENCE to PATIENCE, or at recorded times LONG_PATIENCE, for what
+ * was sent, and what is not answered then counts as timed out, and with its age among the times; without one, what has not been
+ * answered in all the SECONDS counts as timed out.
  *
  * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
  * digits exact. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
@@ -21,9 +22,9 @@
 
 enum { EVENTS = 256, RECEIVE = 65536, HEAD = 65536, EXACT = 2048, HALVES = 1024, DOUBLINGS = 40, PAUSE = 10000000 };
 enum body { IN_HEAD, OF_LENGTH, TO_END, CHUNKED };
-static const double LEAST_PATIENCE = 1, PATIENCE = 3;
+static const double LEAST_PATIENCE = 1, PATIENCE = 3, LONG_PATIENCE = 30;
 
-struct request { const char *octets; size_t size; bool headless; int status; };
+struct request { const char *octets; size_t size; bool headless; int status; uint64_t due; };
 struct connection {
     int fd;
     bool connecting, busy;
@@ -39,9 +40,9 @@ struct connection {
 };
 
 static struct request *requests;
-static size_t request_count, next_request, connection_count, waiting_first, waiting_count, waiting_room;
+static size_t request_count, next_request, due_count, connection_count, waiting_first, waiting_count, waiting_room;
 static struct connection *connections;
-static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, opened, over;
+static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, begun, opened, over;
 static double sum_time;
 static double rate;
 static bool ending;
@@ -74,7 +75,8 @@ static void read_requests(const char *name) {
         fail(name);
     size_t size;
     int headless, status;
-    while (fscanf(file, "%zu %d %d", &size, &headless, &status) == 3) {
+    uint64_t due;
+    while (fscanf(file, "%zu %d %d %lu", &size, &headless, &status, &due) == 4) {
         fgetc(file);
         char *text = made(malloc(size + 1));
         if (fread(text, 1, size, file) != size) {
@@ -82,7 +84,7 @@ static void read_requests(const char *name) {
             exit(1);
         }
         requests = made(realloc(requests, (request_count + 1) * sizeof *requests));
-        requests[request_count++] = (struct request){text, size, headless != 0, status};
+        requests[request_count++] = (struct request){text, size, headless != 0, status, due};
     }
     fclose(file);
     if (request_count == 0) {
@@ -168,7 +170,7 @@ static void finish(struct connection *connection) {
                  (connection->request->status && connection->status == connection->request->status);
     connection->busy = false;
     in_all++;
-    if (rate > 0 ? connection->due >= opened : time >= opened && time <= over) {
+    if (rate != 0 ? connection->due >= opened : time >= opened && time <= over) {
         answered++;
         count(time - connection->due);
         errors[STATUS] += !right;
@@ -275,6 +277,13 @@ static double uniform(void) {
     return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
 }
 
+/* When the request behind one that was due then is due. */
+static uint64_t next_due(uint64_t last) {
+    if (rate > 0)
+        return last + (uint64_t)(-log(uniform()) / rate * 1e9);
+    return due_count < request_count ? begun + 1000 * requests[due_count++].due : UINT64_MAX;
+}
+
 static void enqueue(uint64_t due) {
     if (waiting_count == waiting_room) {
         size_t room = waiting_room ? 2 * waiting_room : 1024;
@@ -290,21 +299,29 @@ static void enqueue(uint64_t due) {
 }
 
 static size_t hand_out(uint64_t time) {
-    size_t busy = 0;
+    size_t busy = 0, coming = 0;
     for (size_t i = 0; i < connection_count; i++) {
         struct connection *connection = &connections[i];
-        if (connection->fd < 0 && !ending && time >= connection->again)
-            connect_anew(connection);
-        else if (connection->fd >= 0 && !connection->connecting && !connection->busy && rate > 0 && waiting_count)
+        if (connection->fd >= 0 && !connection->connecting && !connection->busy && rate != 0 && waiting_count)
             proceed(connection);
         busy += connection->busy;
+        coming += connection->connecting;
+    }
+    for (size_t i = 0; i < connection_count; i++) {
+        struct connection *connection = &connections[i];
+        /* At recorded times only when one is needed: some servers serve nobody else beside one that is idle. */
+        bool needed = rate < 0 ? coming < waiting_count : !ending;
+        if (connection->fd < 0 && needed && time >= connection->again) {
+            connect_anew(connection);
+            coming++;
+        }
     }
     return busy;
 }
 
 static void give_up(uint64_t age) {
     errors[TIMEOUT]++;
-    if (rate > 0)
+    if (rate != 0)
         count(age);
 }
 
@@ -319,17 +336,17 @@ static uint64_t at_share(double share) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 9) {
-        fprintf(stderr, "replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS\n");
+    server.sin_family = AF_INET;
+    if (argc != 10 || inet_pton(AF_INET, argv[1], &server.sin_addr) != 1) {
+        fprintf(stderr, "replay ADDRESS PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS\n");
         return 2;
     }
-    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
-    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connection_count = strtoul(argv[2], NULL, 10);
-    double warm = atof(argv[3]), seconds = atof(argv[4]);
-    rate = atof(argv[5]);
-    state = strtoull(argv[6], NULL, 10) * 2654435761u + 88172645463325252u;
-    read_requests(argv[7]);
+    server.sin_port = htons((uint16_t)atoi(argv[2]));
+    connection_count = strtoul(argv[3], NULL, 10);
+    double warm = atof(argv[4]), seconds = atof(argv[5]);
+    rate = atof(argv[6]);
+    state = strtoull(argv[7], NULL, 10) * 2654435761u + 88172645463325252u;
+    read_requests(argv[8]);
     connections = made(calloc(connection_count, sizeof *connections));
     for (size_t i = 0; i < connection_count; i++)
         connections[i] = (struct connection){.fd = -1, .head = made(malloc(HEAD))};
@@ -341,16 +358,19 @@ int main(int argc, char **argv) {
     struct epoll_event ticking = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (timer < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, timer, &ticking) < 0)
         fail("timerfd");
-    uint64_t begun = now(), time = begun, due = UINT64_MAX;
+    begun = now();
+    uint64_t time = begun, due = UINT64_MAX;
     opened = begun + (uint64_t)(warm * 1e9);
     over = opened + (uint64_t)(seconds * 1e9);
     uint64_t patience = rate == 0 ? 0 : (uint64_t)(fmin(fmax(seconds, LEAST_PATIENCE), PATIENCE) * 1e9);
-    if (rate > 0)
-        due = begun + (uint64_t)(-log(uniform()) / rate * 1e9);
+    if (rate < 0)
+        patience = (uint64_t)(LONG_PATIENCE * 1e9);
+    if (rate != 0)
+        due = next_due(begun);
     struct epoll_event events[EVENTS];
     for (;;) {
         ending = time >= over;
-        for (; due <= time && due < over; due += (uint64_t)(-log(uniform()) / rate * 1e9))
+        for (; due <= time && due < over; due = next_due(due))
             enqueue(due);
         size_t busy = hand_out(time);
         if (time >= over + patience || (ending && busy + waiting_count == 0))
@@ -369,15 +389,15 @@ int main(int argc, char **argv) {
         time = now();
     }
     for (size_t i = 0; i < connection_count; i++)
-        if (connections[i].busy && (rate > 0) == (connections[i].due >= opened))
+        if (connections[i].busy && (rate != 0) == (connections[i].due >= opened))
             give_up(time - connections[i].due);
     for (size_t i = 0; i < waiting_count; i++)
         if (waiting[(waiting_first + i) % waiting_room] >= opened)
             give_up(time - waiting[(waiting_first + i) % waiting_room]);
-    FILE *file = fopen(argv[8], "w");
+    FILE *file = fopen(argv[9], "w");
     uint64_t all = 0;
     if (file == NULL)
-        fail(argv[8]);
+        fail(argv[9]);
     fprintf(file, "%lu\n", in_all);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         all += counts[i];
@@ -385,7 +405,7 @@ int main(int argc, char **argv) {
             fprintf(file, "%lu %lu\n", time_of(i), counts[i]);
     }
     if (fclose(file) != 0)
-        fail(argv[8]);
+        fail(argv[9]);
     report_load(answered, seconds * 1e6, octets, all ? sum_time / (double)all : 0.0, (double)at_share(0.5),
                 (double)at_share(0.99), (double)most_time);
     printf("}\n");

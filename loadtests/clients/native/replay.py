@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
@@ -14,6 +15,7 @@ from loadtests.clients.load import Load
 from loadtests.clients.native import compiled
 from loadtests.clients.program import run
 from loadtests.measure import histogram
+from loadtests.network.port import LOOPBACK
 
 SOURCE = Path(__file__).with_name("replay.c")
 
@@ -51,23 +53,28 @@ def drive(
     rate: float = 0,
     seed: int = 1,
     warm: float = 0,
+    moments: Sequence[float] = (),
+    host: str = LOOPBACK,
     core: int | None = None,
 ) -> Seen:
     """Sends the requests in their order, again from the first, for `warm` and then `seconds`.
 
     With a `rate` so many a second are due, at random times, and times count from then; otherwise
     each connection sends as soon as it has its answer. What is sent while it warms up does not
-    count. Runs on `core`, or anywhere if that is None.
+    count. With `moments`, seconds from the beginning for each, a request is due once, then.
+    `host` is an IPv4 address. Runs on `core`, or anywhere if that is None.
     """
     with tempfile.TemporaryDirectory(prefix="loadtests-") as folder:
         asked, counts = Path(folder, "requests"), Path(folder, "counts")
         with asked.open("wb") as file:
-            for request in requests:
-                octets = request.octets()
-                headless = int(request.method == "HEAD")
-                file.write(b"%d %d %d\n%b" % (len(octets), headless, request.status, octets))
-        command = [str(compiled.program(SOURCE)), str(port), str(connections), f"{warm:g}"]
-        command += [f"{seconds:g}", f"{rate:g}", str(seed), str(asked), str(counts)]
+            for request, moment in zip_longest(requests, moments, fillvalue=0.0):
+                assert isinstance(request, Request)
+                octets, headless = request.octets(), int(request.method == "HEAD")
+                line = b"%d %d %d %d\n%b"
+                file.write(line % (len(octets), headless, request.status, moment * 1e6, octets))
+        command = [str(compiled.program(SOURCE)), host, str(port), str(connections), f"{warm:g}"]
+        command += [f"{seconds:f}", f"{-1 if moments else rate:g}"]
+        command += [str(seed), str(asked), str(counts)]
         load = run(command, warm + seconds, core)
         answered, *times = counts.read_text(encoding="ascii").splitlines()
         rows = [line.split() for line in times]

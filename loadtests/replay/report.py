@@ -1,0 +1,75 @@
+"""The report of replays, made of their records: outcome, percentiles, distribution of times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loadtests.clients.load import SATURATED
+from loadtests.measure import histogram
+from loadtests.reporting.cells import brief
+from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.stats.results import Results
+from loadtests.store import Record
+
+NAME = "replay"
+SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+COLOURS = ("#1a7fb8", "#c8452c", "#3f8f3f", "#8a5fb0")
+
+
+def sections(results: Results) -> list[Section]:
+    """What is told of replays: outcome, percentiles, and the distribution of times."""
+    samples = [one for one in results.samples if one["experiment"] == NAME]
+    if not samples:
+        return []
+    columns = [Column("server"), Column("due"), Column("due", "/s", 1), Column("answered")]
+    columns += [Column("failed"), *(Column(share, "ms", 2, 0.001) for share in SHARES)]
+    columns += [Column("longest", "ms", 2, 0.001), Column("client busy", "%", 0, 100)]
+    rows: list[Sequence[Cell]] = []
+    lines = []
+    for place, one in enumerate(samples):
+        times = histogram.merge([one["times"]])
+        quantiles = [histogram.quantile(times, share, one["max_us"]) for share in SHARES.values()]
+        failed = sum(one["errors"].values())
+        head = [one["server"], one["due"], one["rate"], one["requests"], failed]
+        rows.append([*head, *quantiles, one["max_us"], one["client_busy"]])
+        colour = COLOURS[place % len(COLOURS)]
+        lines.append(Line(one["server"], colour, _curve(times, one["max_us"])))
+    text = [
+        "Times count from the moment at which a request is due. `failed` are connections that "
+        "failed or broke, wrong answers, and requests without an answer in time."
+    ]
+    if any(one["client_busy"] > SATURATED for one in samples):
+        text.append("The client used its whole core, so it was the limit, not the server.")
+    figure = Lines(
+        "replay-times",
+        "Times of the requests",
+        Axis("the slowest one of so many requests", log=True, low=1),
+        Axis("time", "ms", log=True),
+        lines,
+        steps=True,
+    )
+    table = Table("replay", "", columns, rows)
+    return [Section("An access log again", text, [figure, table], answer=_answer(samples[-1]))]
+
+
+def _answer(sample: Record) -> str:
+    times = histogram.merge([sample["times"]])
+    half, most = (
+        brief(histogram.quantile(times, share, sample["max_us"]) / 1000) for share in (0.5, 0.99)
+    )
+    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in sample["errors"].items())
+    return (
+        f"Of {sample['due']:,} requests {sample['requests']:,} were answered, half of them within "
+        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}."
+    )
+
+
+def _curve(times: Any, longest: float) -> Sequence[tuple[float, float]]:
+    """Milliseconds by one of how many requests is slower."""
+    points = []
+    of = 1.0
+    while of < times.get_total_count() * 1.1:
+        points.append((of, histogram.quantile(times, 1 - 1 / of, longest) / 1000))
+        of *= 1.1
+    return points or [(1.0, longest / 1000)]

@@ -1,0 +1,101 @@
+"""`replay`: the requests of an access log come at their times, and the report is made."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from loadtests import store
+from loadtests.__main__ import main
+from loadtests.advise.workload import timed
+from loadtests.errors import LabError
+from loadtests.studies import command
+
+LINE = '127.0.0.1 - - [12/Nov/2026:10:00:{:02} +0000] "{} {} HTTP/1.1" {} 5 "-" "agent"\n'
+SPEED = 5
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Ten requests in three seconds, the first two within one, and one that failed then."""
+    path = tmp_path / "access.log"
+    lines = [LINE.format(number // 4, "GET", f"/{number}", 200) for number in range(10)]
+    path.write_text("".join([*lines, LINE.format(1, "POST", "/form", 200)]))
+    return path
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, list[tuple[float, str, str]]]]:
+    """A server that closes each connection, serves nobody beside an idle one; and what it saw."""
+    seen: list[tuple[float, str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append((time.monotonic(), self.path, self.headers["Host"]))
+            self.send_response(200 if self.path != "/7" else 500)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://localhost:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_log_that_tells_whole_seconds_is_spread_over_them(log: Path) -> None:
+    placed, left_out = timed(log)
+    assert [moment for moment, _ in placed] == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5]
+    assert [request.target for _, request in placed] == [f"/{number}" for number in range(10)]
+    assert left_out == 1
+
+
+def test_requests_come_at_their_times(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "results.jsonl"
+    with serving() as (url, seen):
+        words = ["replay", str(log), "--url", url, f"--speed={SPEED}", f"--output={output}"]
+        monkeypatch.setattr("sys.argv", ["loadtests", *words])
+        before = time.monotonic()
+        assert main() == 0
+    # The connection by which the command has seen that it is there sent nothing.
+    assert sorted(path for _, path, _ in seen) == [f"/{number}" for number in range(10)]
+    assert {host for *_, host in seen} == {url.removeprefix("http://")}
+    moments = {request.target: moment / SPEED for moment, request in timed(log)[0]}
+    assert [path for moment, path, _ in seen if moment - before < moments[path]] == []
+    (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
+    assert (sample["due"], sample["requests"], sample["left_out"]) == (10, 10, 1)
+    assert sample["errors"] == {"status": 1}
+    assert "Of 10 requests 10 were answered" in capsys.readouterr().out
+    assert "<svg" in output.with_suffix(".html").read_text(encoding="utf-8")
+    assert list(command.by_study(store.load([output]))) == ["replay"]
+
+
+def test_what_cannot_be_replayed(log: Path, tmp_path: Path) -> None:
+    without = tmp_path / "requests.jsonl"
+    without.write_text('{"target": "/"}\n')
+    with pytest.raises(LabError, match="with a time"):
+        timed(without)
+
+
+@pytest.mark.parametrize("url", ["https://localhost/", "http://localhost/shop", "localhost:80"])
+def test_urls_that_are_refused(
+    url: str, log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["loadtests", "replay", str(log), "--url", url])
+    assert main() == 1
+    assert "is written http://HOST:PORT" in capsys.readouterr().err
