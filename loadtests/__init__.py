@@ -15,7 +15,6 @@ reads what it used and appends records; the report is made from these.
 - `studies/`: what is measured, a folder each, and the engine that takes the steps.
 - `advise/`: search for the best configuration of an application.
 - `replay/`: an access log again, at its recorded times.
-- `refork`: workers are forked from one another again and again, with PostgreSQL behind.
 - `commits/`: figures of our server that are compared between two commits.
 - `soak/`: mixed load with every fault at once, for any time.
 - `reporting/`: reports as pages, Markdown, CSV and figures.

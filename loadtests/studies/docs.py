@@ -15,190 +15,243 @@ from loadtests.reporting import markdown
 from loadtests.reporting.model import Cell, Column, Table
 from loadtests.stats.results import Results
 from loadtests.studies import command, takeaways, then_and_now
-from loadtests.studies.takeaways import Tables, Takeaway
+from loadtests.studies.takeaways import Tables, Takeaway, sentence
 
 
 class Made(NamedTuple):
-    """A page of docs/ that is made of a file of results.
+    """A page of docs/benchmarks/ that is made of a file of results.
 
     `command` measures it again, without `python -m loadtests`; `takeaway` writes its first
     sentence. `figure` is the one that answers the question of its study.
     """
 
-    page: str = ""
-    title: str = ""
-    command: str = ""
-    takeaway: Takeaway | None = None
+    name: str
+    title: str
+    command: str
+    takeaway: Takeaway
     figure: str = ""
+
+    @property
+    def page(self) -> str:
+        """Its path in docs/."""
+        return f"benchmarks/{self.name}.md"
 
 
 MADE = {
     "serve": Made(
-        "benchmarks/serve.md",
-        "CPU time of a response",
-        "compare bench show --full",
-        takeaways.serving,
-        "cpu-hello",
+        *("serve", "CPU time of a response", "compare bench show --full"),
+        *(takeaways.serving, "cpu-hello"),
     ),
     "serial": Made(
-        "benchmarks/serial.md",
-        "One request after another",
-        "serial --full",
-        takeaways.serial,
+        *("serial", "One request after another", "serial --full"),
+        sentence(
+            *("serial-light", "time to the whole page"),
+            "A client that asks for one page at a time gets it in {poorhttp threading 8} µs from "
+            "poorhttp (threading), in {bjoern} µs from bjoern and in {gunicorn gthread 8} µs from "
+            "gunicorn gthread.",
+        ),
         "serial-light-bars",
     ),
     "parallel": Made(
-        "benchmarks/parallel.md",
-        "100 new requests each second",
-        "parallel --full",
-        takeaways.parallel,
+        *("parallel", "100 new requests each second", "parallel --full"),
+        sentence(
+            *("parallel-slow", "time to the whole page"),
+            "When 100 requests arrive each second for a handler that waits 50 ms, poorhttp with 8 "
+            "threads answers within {poorhttp threading 8} ms, with gevent within "
+            "{poorhttp gevent} ms, and with a single thread it falls behind by "
+            "{poorhttp single | most unanswered requests} requests.",
+        ),
         "parallel-slow-lines",
     ),
     "overload": Made(
-        "benchmarks/overload.md",
-        "Overload",
-        "overload --full",
-        takeaways.overload,
+        *("overload", "Overload", "overload --full"),
+        sentence(
+            *("overload-heavy", "in time at 5 ×"),
+            "Asked for five times as much as it can compute, poorhttp with 8 threads answers "
+            "{poorhttp threading 8} % of its highest rate in time, and gunicorn gthread "
+            "{gunicorn gthread 8} %.",
+        ),
         "overload-heavy-figure",
     ),
     "ordered": Made(
-        "benchmarks/ordered.md",
-        "1,000 requests at once",
-        "ordered --full",
-        takeaways.ordered,
+        *("ordered", "1,000 requests at once", "ordered --full"),
+        sentence(
+            *("ordered-page-1000", "total time, median"),
+            "Of 1,000 requests at once for a page of 1.5 KB, half are answered within "
+            "{poorhttp threading 8} ms by poorhttp (threading), {lighttpd} ms by lighttpd and "
+            "{Apache prefork} ms by Apache.",
+        ),
         "ordered-page-1000-curves",
     ),
     "memory": Made(
-        "benchmarks/memory.md",
-        "Memory",
-        "memory --full",
-        takeaways.memory,
+        *("memory", "Memory", "memory --full"),
+        sentence(
+            *("memory-pages", "PSS"),
+            "After 100 parallel requests poorhttp with 8 threads takes {poorhttp threading 8} MiB "
+            "of memory (PSS), its supervisor included; waitress takes {waitress 8 threads} MiB and "
+            "gunicorn gthread {gunicorn gthread 8} MiB.",
+        ),
         "memory-bars",
     ),
     "resources": Made(
-        "benchmarks/resources.md",
-        "CPU, memory and traffic",
-        "resources --full",
-        takeaways.resources,
+        *("resources", "CPU, memory and traffic", "resources --full"),
+        sentence(
+            *("resources", "CPU time per request"),
+            "Over a network of 100 Mbit/s a static page of 8.6 KB costs poorhttp (single) "
+            "{poorhttp single} µs of CPU time, nginx {nginx} µs and gunicorn gthread "
+            "{gunicorn gthread 8} µs.",
+        ),
         "resources-time",
     ),
     "content": Made(
-        "benchmarks/content.md",
-        "Static files, CGI and templates",
-        "content --full",
-        takeaways.content,
+        *("content", "Static files, CGI and templates", "content --full"),
+        sentence(
+            *("content-page", "512 connections: CPU per request"),
+            "A static page of 1.5 KB costs poorhttp (threading) {poorhttp threading} µs of CPU "
+            "time, lighttpd {lighttpd} µs and nginx {nginx} µs.",
+        ),
         "content-page",
     ),
     "webbench": Made(
-        "benchmarks/webbench.md",
-        "A mixed workload of files",
-        "webbench --full",
-        takeaways.webbench,
+        *("webbench", "A mixed workload of files", "webbench --full"),
+        sentence(
+            *("webbench", "requests"),
+            "poorhttp (threading) serves {poorhttp threading 8} files of a mixed workload per "
+            "second, each on a connection of its own; nginx serves {nginx} and lighttpd "
+            "{lighttpd}.",
+        ),
         "webbench-rate",
     ),
     "loops": Made(
-        "benchmarks/loops.md",
-        "One page over three networks",
-        "loops --full",
-        takeaways.loops,
+        *("loops", "One page over three networks", "loops --full"),
+        sentence(
+            *("loops-l1", "mean time of a request"),
+            "A page of 8.6 KB takes {poorhttp single} ms with poorhttp (single) and {nginx} ms "
+            "with nginx on one machine; over a network of 100 Mbit/s it takes "
+            "{poorhttp single | mean time of a request | loops-r1-lan} ms and "
+            "{nginx | mean time of a request | loops-r1-lan} ms.",
+        ),
         "loops-means-local",
     ),
     "power": Made(
-        "benchmarks/power.md",
-        "More and more clients",
-        "power --full",
-        takeaways.power,
+        *("power", "More and more clients", "power --full"),
+        sentence(
+            *("power-injectors", "requests per second"),
+            "Twelve client processes at once get {poorhttp threading 8 & 12} requests per second "
+            "from poorhttp (threading), {nginx & 12} from nginx and {lighttpd & 12} from lighttpd.",
+        ),
         "power-total",
     ),
     "power-locust": Made(
-        "benchmarks/power-locust.md",
-        "More and more clients, by Locust",
-        "power --by locust --full",
-        takeaways.locust,
+        *("power-locust", "More and more clients, by Locust", "power --by locust --full"),
+        sentence(
+            *("power-injectors", "requests per second"),
+            "Twelve Locust workers use {poorhttp forking 2 & 12 | injectors busy} % of their core "
+            "to send {poorhttp forking 2 & 12} requests per second, which keep the server's core "
+            "{poorhttp forking 2 & 12 | server busy} % busy.",
+        ),
     ),
     "influence": Made(
-        "benchmarks/influence.md",
-        "Influence of the load generator",
-        "influence --full",
-        takeaways.influence,
+        *("influence", "Influence of the load generator", "influence --full"),
+        sentence(
+            *("influence-rate-variance", "share of variation"),
+            "The choice of the load generator explains {client} % of the variation of requests per "
+            "second, and the choice of the server {server} %.",
+        ),
         "influence-interaction",
     ),
     "tls": Made(
-        "benchmarks/tls.md",
-        "TLS",
-        "tls --full",
-        takeaways.tls,
+        *("tls", "TLS", "tls --full"),
+        sentence(
+            *("tls-handshakes", "TLS 1.3, full, ECDSA: CPU per connection"),
+            "A new TLS 1.3 connection with one small response costs poorhttp (single) "
+            "{poorhttp single} µs of CPU time, nginx {nginx} µs and HAProxy {HAProxy} µs.",
+        ),
     ),
     "compress": Made(
-        "benchmarks/compress.md",
-        "Compression",
-        "compress --full",
-        takeaways.compress,
+        *("compress", "Compression", "compress --full"),
+        sentence(
+            *("compress-json10-gzip-16", "CPU per request"),
+            "10 KB of JSON with gzip cost poorhttp (threading) {poorhttp threading} µs of CPU time "
+            "and shrink to {poorhttp threading | of the size} %; nginx at level 6 needs "
+            "{nginx, level 6} µs and reaches {nginx, level 6 | of the size} %.",
+        ),
     ),
     "uploads": Made(
-        "benchmarks/uploads.md",
-        "Uploads",
-        "uploads --full",
-        takeaways.uploads,
+        *("uploads", "Uploads", "uploads --full"),
+        sentence(
+            *("uploads", "CPU per MB"),
+            "An upload of 1 GiB takes {poorhttp threading | more memory (RSS)} MiB more memory and "
+            "{poorhttp threading} ms of CPU time per MB in poorhttp (threading), and "
+            "{gunicorn gthread 8 | more memory (RSS)} MiB and {gunicorn gthread 8} ms in gunicorn "
+            "gthread.",
+        ),
     ),
     "websocket": Made(
-        "benchmarks/websocket.md",
-        "WebSockets",
-        "websocket --full",
-        takeaways.websocket,
+        *("websocket", "WebSockets", "websocket --full"),
+        sentence(
+            *("websocket", "32 bytes: CPU per message"),
+            "A small WebSocket message, received and sent back, costs poorhttp (gevent) "
+            "{poorhttp gevent} µs of CPU time, gunicorn gevent {gunicorn gevent} µs and granian "
+            "(ASGI) {granian ASGI} µs.",
+        ),
     ),
     "proxies": Made(
-        "benchmarks/proxies.md",
-        "Behind a proxy",
-        "compare proxies gateways --full",
-        takeaways.proxies,
+        *("proxies", "Behind a proxy", "compare proxies gateways --full"),
+        sentence(
+            *("proxies-crowd-light", "requests"),
+            "On two cores, 100 clients get {Single} responses per second from poorhttp (single) "
+            "and {nginx + Single} through nginx in front of it.",
+        ),
     ),
     "cluster": Made(
-        "benchmarks/cluster.md",
-        "Rolling reloads behind a load balancer",
-        "cluster --full",
+        *("cluster", "Rolling reloads behind a load balancer", "cluster --full"),
         takeaways.cluster,
     ),
     "operations": Made(
-        "benchmarks/lifecycle.md",
-        "Reloads, upgrades and crashes",
-        "operate --full",
-        takeaways.lifecycle,
+        *("lifecycle", "Reloads, upgrades and crashes", "operate --full"),
+        sentence(
+            *("operate-failed", "failed share"),
+            "During reloads, upgrades, crashes, stops and broken versions {poorhttp threading} % "
+            "of the requests to poorhttp (threading) failed, {uWSGI} % of those to uWSGI and "
+            "{gunicorn gthread} % of those to gunicorn gthread.",
+        ),
         "operate-failed-figure",
     ),
     "development": Made(
-        "benchmarks/reload.md",
-        "Reload in development",
-        "develop --full",
-        takeaways.reload,
+        *("reload", "Reload in development", "develop --full"),
+        sentence(
+            *("develop-compared", "hello"),
+            "After you save a file, `poorhttp dev` sends the first new response within "
+            "{poorhttp dev} ms for a small application, "
+            "{poorhttp dev | Flask with SQLAlchemy and pandas} ms for Flask with SQLAlchemy and "
+            "pandas, and {poorhttp dev | Django with the admin} ms for Django.",
+        ),
         "save-to-answer",
     ),
     "deadconn": Made(
-        "benchmarks/deadconn.md",
-        "Dead connections",
-        "deadconn --full",
-        takeaways.dead,
+        *("deadconn", "Dead connections", "deadconn --full"),
+        sentence(
+            *("deadconn-cpu_us-128", "18,000 dead"),
+            "Beside 18,000 dead connections a response of 128 bytes costs poorhttp (threading) "
+            "{poorhttp threading 8} µs of CPU time, and {poorhttp threading 8 | 0 dead} µs without "
+            "them.",
+        ),
         "deadconn-cpu_us-figure",
     ),
     "strict": Made(
-        "benchmarks/adverse.md",
-        "Slow and dead clients",
-        "endure --full",
-        takeaways.adverse,
-        "dead-rate",
+        *("adverse", "Slow and dead clients", "endure --full"),
+        *(takeaways.adverse, "dead-rate"),
     ),
-    "soak": Made(
-        "benchmarks/soak.md",
-        "Faults of all kinds at once",
-        "soak",
-        takeaways.soak,
-        "soak",
-    ),
+    "soak": Made("soak", "Faults of all kinds at once", "soak", takeaways.soak, "soak"),
     "balance": Made(
-        "benchmarks/balance.md",
-        "Spread over workers",
-        "balance --full",
-        takeaways.balance,
+        *("balance", "Spread over workers", "balance --full"),
+        sentence(
+            *("balance-bursts", "connections of 64"),
+            "Of 64 connections that are opened together, the busiest of four workers gets "
+            "{poorhttp forking 4} times the mean, and with `reuse_port` "
+            "{poorhttp forking 4, reuse-port} times.",
+        ),
     ),
 }
 """By the name of the results, in the order of the index; all other figures are drawn by
@@ -235,18 +288,13 @@ def pages(names: Sequence[str], root: Path = ROOT) -> None:
         made, docs = MADE[name], root / "docs"
         records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
         studies = command.by_study(records)
-        told = [section for own in studies.values() for section in own]
+        sections = [section for own in studies.values() for section in own]
         command.write_markdown(
             docs / made.page,
             Results(records),
             studies,
             docs / "figures",
-            command.Head(
-                made.title,
-                made.takeaway(takeaways.Tables(told)) if made.takeaway else "",
-                name,
-                made.figure,
-            ),
+            command.Head(made.title, made.takeaway(Tables(sections)), name, made.figure),
         )
     markdown.insert(root / "docs" / INDEX, "pages", index(root))
 

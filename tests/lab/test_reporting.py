@@ -489,7 +489,6 @@ def test_pages_say_what_the_results_have(name: str) -> None:
     assert page.startswith(f"# {made.title}\n\n{sentence}\n\n")
 
 
-@pytest.mark.full
 def test_the_page_of_old_studies_says_what_the_results_have() -> None:
     page = ROOT / "docs" / then_and_now.PAGE
     assert then_and_now.text(docs.tables) == page.read_text(encoding="utf-8")
