@@ -1,5 +1,5 @@
-"""`replay`: the requests of an access log, at their recorded times or faster, to any server.
+"""Requests at given times to any server: `load` at a rate, `replay` those of an access log.
 
-- `command`: the command line.
-- `report`: outcome, percentiles and distribution of times, of stored results.
+- `command`: the command lines.
+- `report`: outcome, percentiles, distribution and course of times, of stored results.
 """

@@ -1,53 +1,85 @@
-"""The command line of `replay`, which sends the requests of an access log to any server.
+"""The command lines of `load`, requests at a rate, and `replay`, those of an access log again.
 
-A request's time counts from the moment at which it is due, so that pauses of the server are in it.
+Both send to any server. A request's time counts from the moment at which it is due, so that pauses
+of the server are in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import random
+import re
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from loadtests import store
-from loadtests.advise.workload import timed
+from loadtests.advise.workload import from_paths, timed
 from loadtests.arguments import number
 from loadtests.clients.native import replay
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 from loadtests.measure import histogram, machine
 from loadtests.measure.cpu_affinity import cores
-from loadtests.replay.report import NAME, sections
+from loadtests.replay.report import NAME, sections, windows
 from loadtests.reporting import markdown
 from loadtests.reporting.progress import Progress
 from loadtests.stats.results import Results
 from loadtests.studies.command import publish
 
 CONNECTIONS = 256
+SECONDS = 30.0
+SEED = 1
 
 
 def add(commands: Any) -> None:
-    summary = "send the requests of an access log at their recorded times, or faster"
-    command = commands.add_parser(NAME, help=summary, description=f"To any server: {summary}.")
+    summary = "send requests at a rate, or at a rate that changes, to any server"
+    command = commands.add_parser("load", help=summary, description=summary)
+    told = "requests per second, or from the first to the last: 100-2000"
+    command.add_argument("--rate", required=True, type=_rates, metavar="R[-R]", help=told)
+    told = "what is asked for, in turns (repeatable; default /)"
+    command.add_argument("--path", dest="paths", action="append", metavar="/PATH", help=told)
+    told = f"default {SECONDS:g}"
+    command.add_argument("--seconds", type=number(0.1), default=SECONDS, metavar="S", help=told)
+    _common(command)
+    command.set_defaults(run=_load)
+    summary = "send the requests of an access log at their recorded times, or faster, to any server"
+    command = commands.add_parser(NAME, help=summary, description=summary)
     told = "access log (Common, Combined, or ours in JSON) or JSON Lines with times"
     command.add_argument("log", type=Path, metavar="LOG", help=told)
+    told = "so many times as fast (default 1)"
+    command.add_argument(
+        "--speed", type=number(0.001, 1e6), default=1.0, metavar="TIMES", help=told
+    )
+    told = "only so many of the log, from its beginning"
+    command.add_argument("--seconds", type=number(0.1), default=math.inf, metavar="S", help=told)
+    _common(command)
+    command.set_defaults(run=_replay)
+
+
+def _common(command: argparse.ArgumentParser) -> None:
     told = "the server: http://HOST:PORT"
     command.add_argument("--url", required=True, metavar="URL", help=told)
-    options: tuple[tuple[str, Any, float | None, str, str], ...] = (
-        ("speed", number(0.001, 1e6), 1.0, "TIMES", "so many times as fast (default 1)"),
-        ("seconds", number(0.1), 0.0, "S", "only so many of the log, from its beginning"),
-        (
-            *("connections", number(1, 10_000, int), CONNECTIONS, "N"),
-            f"at once, at most (default {CONNECTIONS})",
-        ),
-        ("output", Path, None, "FILE", "append the raw results here (JSON Lines)"),
-        ("page", Path, None, "FILE", "the page (default: beside the results)"),
-    )
-    for flag, kind, default, metavar, told in options:
-        command.add_argument(f"--{flag}", type=kind, default=default, metavar=metavar, help=told)
-    command.set_defaults(run=run)
+    told, kind = f"at once, at most (default {CONNECTIONS})", number(1, 10_000, int)
+    command.add_argument("--connections", type=kind, default=CONNECTIONS, metavar="N", help=told)
+    for flag, told in (
+        ("--output", "append the raw results here (JSON Lines)"),
+        ("--page", "the page (default: beside the results)"),
+    ):
+        command.add_argument(flag, type=Path, metavar="FILE", help=told)
+
+
+def _rates(text: str) -> tuple[float, float]:
+    """One rate, or the first and the last."""
+    if not re.fullmatch(r"[\d.]+(-[\d.]+)?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate: 100, or 100-2000")
+    first, _, last = text.partition("-")
+    read = number(0.1, 1e6)
+    return read(first), read(last or first)
 
 
 def _server(url: str) -> tuple[str, int, str]:
@@ -64,19 +96,57 @@ def _server(url: str) -> tuple[str, int, str]:
     return address, place[1], parts.netloc
 
 
-def run(options: argparse.Namespace, command: str) -> int:
-    """Replays a log, tells the outcome and makes the page; returns the exit code."""
+def arrivals(first: float, last: float, seconds: float) -> list[float]:
+    """Random moments, the same each time, at a rate that goes from the first to the last."""
+    chance, area, moments = random.Random(SEED), 0.0, list[float]()
+    slope = (last - first) / seconds
+    while True:
+        area += chance.expovariate(1)
+        # The moment by which so many are due on average.
+        square = first**2 + 2 * slope * area
+        moment = 2 * area / (first + math.sqrt(square)) if square >= 0 else seconds
+        if moment >= seconds:
+            return moments
+        moments.append(moment)
+
+
+def _load(options: argparse.Namespace, command: str) -> int:
+    first, last = options.rate
+    moments = arrivals(first, last, options.seconds)
+    asked = from_paths(options.paths or ["/"]).requests
+    requests = [asked[number % len(asked)] for number in range(len(moments))]
+    rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
+    label = f"{options.url}, {rates}/s"
+    return _send(options, command, label, moments, requests)
+
+
+def _replay(options: argparse.Namespace, command: str) -> int:
     placed, left_out = timed(options.log)
-    if options.seconds:
-        placed = [one for one in placed if one[0] < options.seconds]
+    placed = [one for one in placed if one[0] < options.seconds]
+    moments = [moment / options.speed for moment, _ in placed]
+    label = options.url + (f" × {options.speed:g}" if options.speed != 1 else "")
+    requests = [request for _, request in placed]
+    return _send(options, command, label, moments, requests, left_out=left_out)
+
+
+def _send(
+    options: argparse.Namespace,
+    command: str,
+    label: str,
+    moments: Sequence[float],
+    requests: Sequence[Request],
+    **more: Any,
+) -> int:
+    """Sends each request at its moment, tells the outcome and makes the page; the exit code."""
+    if not moments:
+        raise LabError("no request is due in this time")
     address, port, host = _server(options.url)
     requests = [
         one
         if any(name.lower() == "host" for name, _ in one.headers)
         else replace(one, headers=(("Host", host), *one.headers))
-        for _, one in placed
+        for one in requests
     ]
-    moments = [moment / options.speed for moment, _ in placed]
     lasts = moments[-1] + 0.1
     name = store.now()
     path = (options.output or store.new_path(name)).resolve()
@@ -84,23 +154,27 @@ def run(options: argparse.Namespace, command: str) -> int:
     keeping.study = NAME
     machine.allow_files(options.connections + 200)
     _, core = cores()
-    about = {"client_core": core, "server_core": None, "commands": {}, "seconds": lasts}
+    about: dict[str, Any] = {
+        "client_core": core,
+        "server_core": None,
+        "commands": {},
+        "seconds": lasts,
+    }
     keeping.add("run", command=command, machine=machine.describe({}), **about)
-    words = f"{len(requests):,} requests ({left_out:,} of the log left out), {lasts:,.0f} s"
+    words = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in more.items())
     with Progress(1) as progress:
-        progress.say(f"{options.log.name}: {words}, {len(requests) / lasts:,.1f}/s on average")
+        average = f"{len(requests) / lasts:,.1f}/s on average"
+        progress.say(f"{label}: {len(requests):,} requests{words}, {lasts:,.0f} s, {average}")
         seen = replay.drive(
             port, lasts, options.connections, requests, moments=moments, host=address, core=core
         )
-        progress.step(options.url, f"{seen.load.requests:,} answered")
+        progress.step(label, f"{seen.load.requests:,} answered")
     keeping.add(
         "sample",
         experiment=NAME,
-        server=f"{options.url} × {options.speed:g}" if options.speed != 1 else options.url,
+        server=label,
         round=0,
-        log=options.log.name,
         due=len(requests),
-        left_out=left_out,
         requests=seen.load.requests,
         errors={kind: count for kind, count in seen.load.errors.items() if count},
         seconds=lasts,
@@ -108,10 +182,12 @@ def run(options: argparse.Namespace, command: str) -> int:
         times=histogram.encode(seen.times),
         max_us=seen.load.max_us,
         client_busy=seen.load.busy,
+        windows=windows(moments[-1], seen.outcomes),
+        **more,
     )
     keeping.close()
     results = Results(keeping.records)
     told = sections(results)
     print(markdown.tables(told))
-    made = publish(options.page or path.with_suffix(".html"), "Replay", told, results)
+    made = publish(options.page or path.with_suffix(".html"), "Load", told, results)
     return int(not made or not seen.load.requests)

@@ -1,4 +1,4 @@
-"""The report of replays, made of their records: outcome, percentiles, distribution of times."""
+"""The report of requests at given times: outcome, percentiles, distribution, and the course."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from loadtests.clients.load import SATURATED
 from loadtests.measure import histogram
 from loadtests.reporting.cells import brief
-from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Part, Section, Table
 from loadtests.stats.results import Results
 from loadtests.store import Record
 
 NAME = "replay"
 SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+WINDOWS = 20
 COLOURS = ("#1a7fb8", "#c8452c", "#3f8f3f", "#8a5fb0")
 
 
@@ -49,8 +50,56 @@ def sections(results: Results) -> list[Section]:
         lines,
         steps=True,
     )
-    table = Table("replay", "", columns, rows)
-    return [Section("An access log again", text, [figure, table], answer=_answer(samples[-1]))]
+    parts = [figure, Table("replay", "", columns, rows), *_course(samples[-1])]
+    return [Section("Requests at their times", text, parts, answer=_answer(samples[-1]))]
+
+
+def windows(seconds: float, outcomes: Sequence[tuple[int, ...]]) -> list[Record]:
+    """What became of the requests that were due in each part of the time."""
+    length = max(seconds, 1e-3) / WINDOWS
+    parts: list[list[tuple[int, ...]]] = [[] for _ in range(WINDOWS)]
+    for one in outcomes:
+        parts[min(int(one[0] / 1e6 / length), WINDOWS - 1)].append(one)
+    told = []
+    for place, part in enumerate(parts):
+        times = sorted(took for _, took, _ in part) or [0]
+        told.append(
+            {
+                "from": round(place * length, 3),
+                "rate": len(part) / length,
+                "right": sum(right for *_, right in part) / length,
+                "failed": sum(not right for *_, right in part),
+                "p50_us": times[len(times) // 2],
+                "p99_us": times[len(times) * 99 // 100],
+            }
+        )
+    return told
+
+
+def _course(sample: Record) -> list[Part]:
+    """Times and rates while the last run went on."""
+    fields = [
+        (Column("from", "s", 1), "from"),
+        (Column("due", "/s", 1), "rate"),
+        (Column("answered rightly", "/s", 1), "right"),
+        (Column("failed"), "failed"),
+        (Column("median", "ms", 2, 0.001), "p50_us"),
+        (Column("p99", "ms", 2, 0.001), "p99_us"),
+    ]
+    columns, names = zip(*fields, strict=True)
+    rows: list[list[Cell]] = [
+        [str(one["from"]), *(float(one[name]) for name in names[1:])] for one in sample["windows"]
+    ]
+    lines = [
+        Line(name, colour, [(one["from"], max(one[field], 1) / 1000) for one in sample["windows"]])
+        for name, field, colour in zip(("median", "p99"), names[4:], COLOURS, strict=False)
+    ]
+    axes = Axis("time from the beginning", "s", low=0), Axis("time of a request", "ms", log=True)
+    title = f"While it went on: {sample['server']}"
+    return [
+        Lines("replay-course", title, *axes, lines, steps=True),
+        Table("replay-windows", title, columns, rows),
+    ]
 
 
 def _answer(sample: Record) -> str:
@@ -59,9 +108,15 @@ def _answer(sample: Record) -> str:
         brief(histogram.quantile(times, share, sample["max_us"]) / 1000) for share in (0.5, 0.99)
     )
     kinds = ", ".join(f"{count:,} × {kind}" for kind, count in sample["errors"].items())
+    first, last = sample["windows"][0], sample["windows"][-1]
+    course = ""
+    if max(first["rate"], last["rate"]) > 2 * min(first["rate"], last["rate"]) > 0:
+        course = " From {:,.0f} to {:,.0f} requests per second p99 went from {} to {} ms.".format(
+            first["rate"], last["rate"], *(brief(one["p99_us"] / 1000) for one in (first, last))
+        )
     return (
         f"Of {sample['due']:,} requests {sample['requests']:,} were answered, half of them within "
-        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}."
+        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}"
     )
 
 

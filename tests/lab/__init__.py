@@ -11,7 +11,7 @@ test_imports.py        What the lab imports: of the server what its documents pr
 test_installation.py   The lab's wheel in a fresh environment; the lab in a clone that is not built
 test_network.py        Delay, rate and loss of the load lab's network links, on a simulated clock
 test_repeatedly.py     Repeated sampling in the background (`loadtests/measure/repeatedly.py`)
-test_replay.py         An access log again: times, one request at a time, the report
+test_replay.py         Requests at a rate, or of an access log at their times, and the report
 test_reporting.py      Layout of reports: numbers, figures, the page, Markdown and CSV
 test_servers.py        The servers of the studies: names, colours and pages, start and stop of each
 test_soak.py           The soak: a short run, and detection of every fault

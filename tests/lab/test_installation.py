@@ -32,7 +32,7 @@ def app(environ, start_response):
     return [b"ok"]
 """
 #: What `pip` fetches, all studies, and what needs a server and its log (test_replay.py).
-LEFT_OUT = ("peers", "compare", "replay")
+LEFT_OUT = ("peers", "compare", "load", "replay")
 
 
 @pytest.fixture(scope="module")

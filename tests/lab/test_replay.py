@@ -1,4 +1,4 @@
-"""`replay`: the requests of an access log come at their times, and the report is made."""
+"""`replay` and `load`: requests come at their times, and the report is made."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from loadtests import store
 from loadtests.__main__ import main
 from loadtests.advise.workload import timed
 from loadtests.errors import LabError
+from loadtests.replay.command import arrivals
 from loadtests.studies import command
 
 LINE = '127.0.0.1 - - [12/Nov/2026:10:00:{:02} +0000] "{} {} HTTP/1.1" {} 5 "-" "agent"\n'
@@ -80,9 +81,33 @@ def test_requests_come_at_their_times(
     (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
     assert (sample["due"], sample["requests"], sample["left_out"]) == (10, 10, 1)
     assert sample["errors"] == {"status": 1}
+    assert sum(one["failed"] for one in sample["windows"]) == 1
     assert "Of 10 requests 10 were answered" in capsys.readouterr().out
     assert "<svg" in output.with_suffix(".html").read_text(encoding="utf-8")
     assert list(command.by_study(store.load([output]))) == ["replay"]
+
+
+def test_a_rate_that_rises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "results.jsonl"
+    moments = arrivals(10, 90, 1.5)
+    # 75 are due on average, most of them in the second half.
+    assert 50 < len(moments) < 100
+    assert len([one for one in moments if one < 0.75]) < len(moments) / 2
+    assert arrivals(90, 10, 1.5)[0] < arrivals(10, 90, 1.5)[0]
+    words = ["load", "--rate=10-90", "--seconds=1.5", "--path=/a", "--path=/b"]
+    with serving() as (url, seen):
+        monkeypatch.setattr("sys.argv", ["loadtests", *words, "--url", url, f"--output={output}"])
+        before = time.monotonic()
+        assert main() == 0
+    came = sorted(moment - before for moment, *_ in seen)
+    assert [at for at, due in zip(came, moments, strict=True) if at < due] == []
+    assert {path for _, path, _ in seen} == {"/a", "/b"}
+    (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
+    rates = [one["rate"] * moments[-1] / len(sample["windows"]) for one in sample["windows"]]
+    assert sum(rates) == pytest.approx(sample["due"]) == pytest.approx(len(moments))
+    assert "requests per second p99 went from" in capsys.readouterr().out
 
 
 def test_what_cannot_be_replayed(log: Path, tmp_path: Path) -> None:

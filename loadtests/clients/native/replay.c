@@ -1,6 +1,6 @@
 /* A client that sends given requests, as fast as they are answered or at given times, and reports each outcome.
  *
- *     replay ADDRESS PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS
+ *     replay ADDRESS PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS [OUTCOMES]
  *
  * The file REQUESTS has for each request a line of four numbers, its length, whether its answer has no body (to HEAD), a status
  * that is right besides 2xx and 3xx (0: none), and microseconds from the beginning, and then its octets. They are sent in their
@@ -13,7 +13,8 @@
  * answered in all the SECONDS counts as timed out.
  *
  * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
- * digits exact. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
+ * digits exact. OUTCOMES gets a line for each request: when it was due and how long it took, in microseconds, and 1 if it was
+ * answered rightly. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
  */
 #include "client.h"
 
@@ -46,6 +47,7 @@ static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, 
 static double sum_time;
 static double rate;
 static bool ending;
+static FILE *outcomes;
 
 /* Up to EXACT each microsecond has its place, then each doubling has HALVES. */
 static void count(uint64_t nanoseconds) {
@@ -109,8 +111,15 @@ static void leave(struct connection *connection, uint64_t pause) {
     connection->again = now() + pause;
 }
 
+static void note(uint64_t due, bool right) {
+    if (outcomes)
+        fprintf(outcomes, "%lu %lu %d\n", (due - begun) / 1000, (now() - due) / 1000, right);
+}
+
 static void lose(struct connection *connection, enum kind kind) {
     errors[kind]++;
+    if (connection->busy)
+        note(connection->due, false);
     leave(connection, PAUSE);
 }
 
@@ -174,6 +183,7 @@ static void finish(struct connection *connection) {
         answered++;
         count(time - connection->due);
         errors[STATUS] += !right;
+        note(connection->due, right);
     }
     if (connection->last)
         leave(connection, 0);
@@ -187,7 +197,8 @@ static bool understand(struct connection *connection) {
     if (strncmp(head, "HTTP/1.", 7) != 0 || strlen(head) < 12)
         return false;
     connection->status = atoi(head + 9);
-    connection->last = says(head, "\r\nConnection:", "close");
+    bool old = strncmp(head, "HTTP/1.0", 8) == 0;
+    connection->last = old ? !says(head, "\r\nConnection:", "keep-alive") : says(head, "\r\nConnection:", "close");
     if (connection->status / 100 == 1) {
         connection->head_size = 0;
         return true;
@@ -319,10 +330,11 @@ static size_t hand_out(uint64_t time) {
     return busy;
 }
 
-static void give_up(uint64_t age) {
+static void give_up(uint64_t due, uint64_t time) {
     errors[TIMEOUT]++;
+    note(due, false);
     if (rate != 0)
-        count(age);
+        count(time - due);
 }
 
 static uint64_t at_share(double share) {
@@ -337,10 +349,12 @@ static uint64_t at_share(double share) {
 
 int main(int argc, char **argv) {
     server.sin_family = AF_INET;
-    if (argc != 10 || inet_pton(AF_INET, argv[1], &server.sin_addr) != 1) {
-        fprintf(stderr, "replay ADDRESS PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS\n");
+    if (argc < 10 || argc > 11 || inet_pton(AF_INET, argv[1], &server.sin_addr) != 1) {
+        fprintf(stderr, "replay ADDRESS PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS [OUTCOMES]\n");
         return 2;
     }
+    if (argc == 11 && (outcomes = fopen(argv[10], "w")) == NULL)
+        fail(argv[10]);
     server.sin_port = htons((uint16_t)atoi(argv[2]));
     connection_count = strtoul(argv[3], NULL, 10);
     double warm = atof(argv[4]), seconds = atof(argv[5]);
@@ -390,10 +404,10 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < connection_count; i++)
         if (connections[i].busy && (rate != 0) == (connections[i].due >= opened))
-            give_up(time - connections[i].due);
+            give_up(connections[i].due, time);
     for (size_t i = 0; i < waiting_count; i++)
         if (waiting[(waiting_first + i) % waiting_room] >= opened)
-            give_up(time - waiting[(waiting_first + i) % waiting_room]);
+            give_up(waiting[(waiting_first + i) % waiting_room], time);
     FILE *file = fopen(argv[9], "w");
     uint64_t all = 0;
     if (file == NULL)
@@ -404,7 +418,7 @@ int main(int argc, char **argv) {
         if (counts[i])
             fprintf(file, "%lu %lu\n", time_of(i), counts[i]);
     }
-    if (fclose(file) != 0)
+    if (fclose(file) != 0 || (outcomes && fclose(outcomes) != 0))
         fail(argv[9]);
     report_load(answered, seconds * 1e6, octets, all ? sum_time / (double)all : 0.0, (double)at_share(0.5),
                 (double)at_share(0.99), (double)most_time);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -37,11 +37,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Seen:
-    """Result of a run: the requests that count, their times, and how many were answered in all."""
+    """Result of a run: the requests that count, their times, and how many were answered in all.
+
+    `outcomes` of requests at given moments are, for each, when it was due and what it took, in
+    microseconds, and 1 if it was answered rightly.
+    """
 
     load: Load
     times: HdrHistogram
     answered: int
+    outcomes: Sequence[tuple[int, ...]] = ()
 
 
 def drive(
@@ -66,6 +71,7 @@ def drive(
     """
     with tempfile.TemporaryDirectory(prefix="loadtests-") as folder:
         asked, counts = Path(folder, "requests"), Path(folder, "counts")
+        outcomes = Path(folder, "outcomes")
         with asked.open("wb") as file:
             for request, moment in zip_longest(requests, moments, fillvalue=0.0):
                 assert isinstance(request, Request)
@@ -74,9 +80,13 @@ def drive(
                 file.write(line % (len(octets), headless, request.status, moment * 1e6, octets))
         command = [str(compiled.program(SOURCE)), host, str(port), str(connections), f"{warm:g}"]
         command += [f"{seconds:f}", f"{-1 if moments else rate:g}"]
-        command += [str(seed), str(asked), str(counts)]
+        command += [str(seed), str(asked), str(counts), *([str(outcomes)] if moments else [])]
         load = run(command, warm + seconds, core)
         answered, *times = counts.read_text(encoding="ascii").splitlines()
         rows = [line.split() for line in times]
         counted = histogram.record((int(time) for time, _ in rows), (int(n) for _, n in rows))
-        return Seen(load, counted, int(answered))
+        seen = Seen(load, counted, int(answered))
+        if moments:
+            told = outcomes.read_text(encoding="ascii").splitlines()
+            seen = replace(seen, outcomes=[tuple(map(int, line.split())) for line in told])
+        return seen
