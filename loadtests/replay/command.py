@@ -11,20 +11,21 @@ import math
 import random
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from loadtests import store
 from loadtests.advise.workload import from_paths, timed
 from loadtests.arguments import number
 from loadtests.clients.native import replay
-from loadtests.clients.native.replay import Request
+from loadtests.clients.native.replay import Request, Seen
 from loadtests.errors import LabError
 from loadtests.measure import histogram, machine
 from loadtests.measure.cpu_affinity import cores
+from loadtests.replay import chain
 from loadtests.replay.report import NAME, sections, windows
 from loadtests.reporting import markdown
 from loadtests.reporting.progress import Progress
@@ -36,13 +37,25 @@ SECONDS = 30.0
 SEED = 1
 
 
+class Place(NamedTuple):
+    """A server: IPv4 address, port, what it is called in Host; and the core of the client."""
+
+    address: str
+    port: int
+    host: str
+    core: int | None
+
+
 def add(commands: Any) -> None:
     summary = "send requests at a rate, or at a rate that changes, to any server"
     command = commands.add_parser("load", help=summary, description=summary)
     told = "requests per second, or from the first to the last: 100-2000"
     command.add_argument("--rate", required=True, type=_rates, metavar="R[-R]", help=told)
+    asked = command.add_mutually_exclusive_group()
     told = "what is asked for, in turns (repeatable; default /)"
-    command.add_argument("--path", dest="paths", action="append", metavar="/PATH", help=told)
+    asked.add_argument("--path", dest="paths", action="append", metavar="/PATH", help=told)
+    told = "JSON Lines: requests that each visitor makes one after the other; R visitors a second"
+    asked.add_argument("--chain", type=Path, metavar="FILE", help=told)
     told = f"default {SECONDS:g}"
     command.add_argument("--seconds", type=number(0.1), default=SECONDS, metavar="S", help=told)
     _common(command)
@@ -113,10 +126,20 @@ def arrivals(first: float, last: float, seconds: float) -> list[float]:
 def _load(options: argparse.Namespace, command: str) -> int:
     first, last = options.rate
     moments = arrivals(first, last, options.seconds)
-    asked = from_paths(options.paths or ["/"]).requests
-    requests = [asked[number % len(asked)] for number in range(len(moments))]
     rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
     label = f"{options.url}, {rates}/s"
+    if options.chain:
+        links = chain.read(options.chain)
+
+        def visit(place: Place) -> tuple[Seen, dict[str, Any]]:
+            where = place.address, place.port
+            many = options.connections
+            seen, steps = chain.drive(where, place.host, links, moments, many, place.core)
+            return seen, {"steps": steps}
+
+        return _measure(options, command, f"{label}, {options.chain.name}", moments, visit)
+    asked = from_paths(options.paths or ["/"]).requests
+    requests = [asked[number % len(asked)] for number in range(len(moments))]
     return _send(options, command, label, moments, requests)
 
 
@@ -137,52 +160,61 @@ def _send(
     requests: Sequence[Request],
     **more: Any,
 ) -> int:
-    """Sends each request at its moment, tells the outcome and makes the page; the exit code."""
+    """Measures requests, each at its moment."""
+
+    def drive(place: Place) -> tuple[Seen, dict[str, Any]]:
+        hosted = [
+            one
+            if any(name.lower() == "host" for name, _ in one.headers)
+            else replace(one, headers=(("Host", place.host), *one.headers))
+            for one in requests
+        ]
+        how: dict[str, Any] = {"moments": moments, "host": place.address, "core": place.core}
+        lasts = moments[-1] + 0.1
+        return replay.drive(place.port, lasts, options.connections, hosted, **how), more
+
+    return _measure(options, command, label, moments, drive)
+
+
+def _measure(
+    options: argparse.Namespace,
+    command: str,
+    label: str,
+    moments: Sequence[float],
+    drive: Callable[[Place], tuple[Seen, dict[str, Any]]],
+) -> int:
+    """Has something sent at each moment, tells the outcome and makes the page; the exit code."""
     if not moments:
         raise LabError("no request is due in this time")
-    address, port, host = _server(options.url)
-    requests = [
-        one
-        if any(name.lower() == "host" for name, _ in one.headers)
-        else replace(one, headers=(("Host", host), *one.headers))
-        for one in requests
-    ]
-    lasts = moments[-1] + 0.1
+    _, core = cores()
+    place = Place(*_server(options.url), core)
+    lasts = moments[-1]
     name = store.now()
     path = (options.output or store.new_path(name)).resolve()
     keeping = store.Store(path, name)
     keeping.study = NAME
     machine.allow_files(options.connections + 200)
-    _, core = cores()
-    about: dict[str, Any] = {
-        "client_core": core,
-        "server_core": None,
-        "commands": {},
-        "seconds": lasts,
-    }
-    keeping.add("run", command=command, machine=machine.describe({}), **about)
-    words = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in more.items())
+    about: dict[str, Any] = {"client_core": core, "server_core": None, "commands": {}}
+    keeping.add("run", command=command, machine=machine.describe({}), seconds=lasts, **about)
+    rate = len(moments) / max(lasts, 1.0)
     with Progress(1) as progress:
-        average = f"{len(requests) / lasts:,.1f}/s on average"
-        progress.say(f"{label}: {len(requests):,} requests{words}, {lasts:,.0f} s, {average}")
-        seen = replay.drive(
-            port, lasts, options.connections, requests, moments=moments, host=address, core=core
-        )
+        progress.say(f"{label}: {len(moments):,} in {lasts:,.0f} s, {rate:,.1f}/s on average")
+        seen, more = drive(place)
         progress.step(label, f"{seen.load.requests:,} answered")
     keeping.add(
         "sample",
         experiment=NAME,
         server=label,
         round=0,
-        due=len(requests),
+        due=len(moments),
         requests=seen.load.requests,
         errors={kind: count for kind, count in seen.load.errors.items() if count},
         seconds=lasts,
-        rate=len(requests) / lasts,
+        rate=rate,
         times=histogram.encode(seen.times),
         max_us=seen.load.max_us,
         client_busy=seen.load.busy,
-        windows=windows(moments[-1], seen.outcomes),
+        windows=windows(lasts, seen.outcomes),
         **more,
     )
     keeping.close()

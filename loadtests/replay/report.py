@@ -50,7 +50,8 @@ def sections(results: Results) -> list[Section]:
         lines,
         steps=True,
     )
-    parts = [figure, Table("replay", "", columns, rows), *_course(samples[-1])]
+    parts = [figure, Table("replay", "", columns, rows), *_steps(samples[-1])]
+    parts += _course(samples[-1])
     return [Section("Requests at their times", text, parts, answer=_answer(samples[-1]))]
 
 
@@ -74,6 +75,22 @@ def windows(seconds: float, outcomes: Sequence[tuple[int, ...]]) -> list[Record]
             }
         )
     return told
+
+
+def _steps(sample: Record) -> list[Part]:
+    """The requests of a chain, in their order."""
+    if "steps" not in sample:
+        return []
+    columns = [Column("request"), Column("answered"), Column("failed")]
+    columns += [Column(share, "ms", 2, 0.001) for share in SHARES]
+    rows: list[Sequence[Cell]] = []
+    for one in sample["steps"]:
+        times = histogram.merge([one["times"]])
+        quantiles = [histogram.quantile(times, share) for share in SHARES.values()]
+        rows.append([one["link"], one["answered"], one["failed"], *quantiles])
+    title = f"Requests of each visit: {sample['server']}"
+    note = "The time of the first counts from when the visit is due, the others' from the sending."
+    return [Table("replay-steps", title, columns, rows, note=note)]
 
 
 def _course(sample: Record) -> list[Part]:
@@ -114,8 +131,9 @@ def _answer(sample: Record) -> str:
         course = " From {:,.0f} to {:,.0f} requests per second p99 went from {} to {} ms.".format(
             first["rate"], last["rate"], *(brief(one["p99_us"] / 1000) for one in (first, last))
         )
+    what = "visits" if "steps" in sample else "requests"
     return (
-        f"Of {sample['due']:,} requests {sample['requests']:,} were answered, half of them within "
+        f"Of {sample['due']:,} {what} {sample['requests']:,} were answered, half of them within "
         f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}"
     )
 

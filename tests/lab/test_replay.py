@@ -15,6 +15,7 @@ from loadtests import store
 from loadtests.__main__ import main
 from loadtests.advise.workload import timed
 from loadtests.errors import LabError
+from loadtests.replay import chain
 from loadtests.replay.command import arrivals
 from loadtests.studies import command
 
@@ -37,9 +38,20 @@ def serving() -> Iterator[tuple[str, list[tuple[float, str, str]]]]:
     seen: list[tuple[float, str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append((time.monotonic(), self.path, self.headers["Host"]))
+            body = b'{"token": "t-%b"}' % self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Set-Cookie", "session=s1; Path=/")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
         def do_GET(self) -> None:
             seen.append((time.monotonic(), self.path, self.headers["Host"]))
-            self.send_response(200 if self.path != "/7" else 500)
+            known = self.headers["Authorization"], self.headers["Cookie"]
+            wrong = self.path == "/account/t-ada" and known != ("Bearer t-ada", "session=s1")
+            self.send_response(500 if wrong or self.path == "/7" else 200)
             self.send_header("Content-Length", "2")
             self.end_headers()
             self.wfile.write(b"ok")
@@ -108,6 +120,66 @@ def test_a_rate_that_rises(
     rates = [one["rate"] * moments[-1] / len(sample["windows"]) for one in sample["windows"]]
     assert sum(rates) == pytest.approx(sample["due"]) == pytest.approx(len(moments))
     assert "requests per second p99 went from" in capsys.readouterr().out
+
+
+CHAIN = """\
+{"method": "POST", "target": "/login", "body": "ada", "save": {"token": "\\"token\\": \\"(.*?)\\""}}
+{"target": "/account/{token}", "headers": {"Authorization": "Bearer {token}"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "right", "failed"),
+    [
+        ('{"target": "/{unknown}"}', 5, {}),
+        ('{"target": "/7"}', 0, {"GET /7: status 500": 5}),
+        ('{"target": "/", "save": {"x": "(never)"}}', 0, {"GET /: no x in the response": 5}),
+    ],
+)
+def test_a_chain_hands_on_what_responses_say(
+    more: str, right: int, failed: dict[str, int], tmp_path: Path
+) -> None:
+    file = tmp_path / "chain.jsonl"
+    file.write_text(CHAIN + more)
+    links = chain.read(file)
+    with serving() as (url, seen):
+        place = ("127.0.0.1", int(url.rpartition(":")[2]))
+        moments = [number / 50 for number in range(5)]
+        before = time.monotonic()
+        found, steps = chain.drive(place, "shop.example", links, moments, 8, None)
+    came = sorted(at - before for at, path, _ in seen if path == "/login")
+    assert [at for at, due in zip(came, moments, strict=True) if at < due] == []
+    assert {host for *_, host in seen} == {"shop.example"}
+    assert [path for _, path, _ in seen].count("/account/t-ada") == 5
+    assert (found.load.requests, found.load.errors) == (right, failed)
+    assert [one["answered"] for one in steps] == [5, 5, 5]
+    assert [one["failed"] for one in steps] == [0, 0, sum(failed.values())]
+
+
+def test_the_report_of_a_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "chain.jsonl").write_text(CHAIN)
+    words = ["load", "--rate=20", "--seconds=1", f"--chain={tmp_path / 'chain.jsonl'}"]
+    with serving() as (url, _):
+        words += [f"--url={url}", f"--output={tmp_path / 'results.jsonl'}"]
+        monkeypatch.setattr("sys.argv", ["loadtests", *words])
+        assert main() == 0
+    said = capsys.readouterr().out
+    due = len(arrivals(20, 20, 1))
+    assert f"Of {due} visits {due} were answered" in said
+    assert "| POST /login " in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("{", "1: "), ('{"path": "/"}', "path"), ('{"target": "/", "save": {"x": "y"}}', "no group")],
+)
+def test_a_chain_that_cannot_be_understood(line: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "chain.jsonl"
+    file.write_text(line)
+    with pytest.raises(LabError, match=words):
+        chain.read(file)
 
 
 def test_what_cannot_be_replayed(log: Path, tmp_path: Path) -> None:

@@ -1,0 +1,165 @@
+"""Visits that are chains of requests: a token or a cookie of a response goes into the next request.
+
+A client in Python, for some hundreds of requests a second: how busy it was tells whether it was the
+limit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any
+
+from loadtests.clients.load import Load
+from loadtests.clients.native.replay import Seen
+from loadtests.errors import LabError
+from loadtests.measure import histogram
+
+TIMEOUT = 30.0
+_SAVED = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A request of a chain. `{name}` in its texts is what an earlier response said.
+
+    `save` has the patterns that find such texts in a response, its head or body: the first group.
+    """
+
+    target: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    save: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.target}"
+
+
+def read(file: Path) -> list[Link]:
+    """The chain of a file of JSON Lines. Raises LabError, with the line."""
+    links = []
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabError(f"{file}: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            said: dict[str, Any] = json.loads(line)
+            save = {name: re.compile(text) for name, text in said.pop("save", {}).items()}
+            if wrong := [name for name, pattern in save.items() if not pattern.groups]:
+                raise ValueError(f"the pattern of {wrong[0]!r} has no group")
+            links.append(Link(**said, save=save))
+        except (ValueError, TypeError, AttributeError, re.error) as error:
+            raise LabError(f"{file}:{number}: {error}") from None
+    if not links:
+        raise LabError(f"{file}: no requests")
+    return links
+
+
+@dataclass
+class Visit:
+    """What became of a chain: seconds of each link that was answered, and why it ended early."""
+
+    due: float
+    times: list[float] = field(default_factory=list)
+    took: float = 0.0
+    failed: str = ""
+
+
+def _answer(
+    connection: HTTPConnection,
+    host: str,
+    link: Link,
+    saved: dict[str, str],
+    cookies: dict[str, str],
+) -> tuple[HTTPResponse, str]:
+    def filled(text: str) -> str:
+        return _SAVED.sub(lambda found: saved.get(found[1], found[0]), text)
+
+    headers = {name: filled(value) for name, value in link.headers.items()}
+    if cookies:
+        headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    body = filled(link.body).encode() or None
+    connection.request(link.method, filled(link.target), body, {"Host": host, **headers})
+    response = connection.getresponse()
+    text = response.read().decode("utf-8", errors="replace")
+    for value in response.headers.get_all("Set-Cookie", []):
+        name, _, rest = value.partition("=")
+        cookies[name.strip()] = rest.partition(";")[0]
+    return response, f"{response.headers}\n{text}"
+
+
+def visit(
+    place: tuple[str, int], host: str, links: Sequence[Link], begun: float, due: float
+) -> Visit:
+    """Makes the requests of a chain one after the other, on one connection."""
+    told, saved, cookies = Visit(due), dict[str, str](), dict[str, str]()
+    connection = HTTPConnection(*place, timeout=TIMEOUT)
+    since = begun + due
+    try:
+        for link in links:
+            response, text = _answer(connection, host, link, saved, cookies)
+            told.times.append(time.monotonic() - since)
+            if response.status >= 400:
+                told.failed = f"{link}: status {response.status}"
+                break
+            found = {name: pattern.search(text) for name, pattern in link.save.items()}
+            if missing := [name for name, match in found.items() if match is None]:
+                told.failed = f"{link}: no {missing[0]} in the response"
+                break
+            saved |= {name: match[1] for name, match in found.items() if match}
+            since = time.monotonic()
+    except (OSError, HTTPException) as error:
+        told.failed = f"{links[len(told.times)]}: {type(error).__name__}"
+    finally:
+        connection.close()
+    told.took = time.monotonic() - begun - due
+    return told
+
+
+def drive(
+    place: tuple[str, int],
+    host: str,
+    links: Sequence[Link],
+    moments: Sequence[float],
+    connections: int,
+    core: int | None,
+) -> tuple[Seen, list[dict[str, Any]]]:
+    """Begins a visit at each moment; what became of the visits, and of each link."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    begun, used = time.monotonic(), time.process_time()
+    with ThreadPoolExecutor(connections) as pool:
+        tasks = []
+        for due in moments:
+            time.sleep(max(begun + due - time.monotonic(), 0))
+            tasks.append(pool.submit(partial(visit, place, host, links, begun, due)))
+        visits = [task.result() for task in tasks]
+    seconds = time.monotonic() - begun
+    busy = (time.process_time() - used) / seconds
+    whole = [one for one in visits if not one.failed]
+    errors: dict[str, int] = {}
+    for one in visits:
+        if one.failed:
+            errors[one.failed] = errors.get(one.failed, 0) + 1
+    longest = max((one.took * 1e6 for one in whole), default=0.0)
+    load = Load(len(whole), seconds, 0, max_us=longest, errors=errors, busy=busy)
+    outcomes = [(int(v.due * 1e6), int(v.took * 1e6), int(not v.failed)) for v in visits]
+    steps = []
+    for number, link in enumerate(links):
+        times = [one.times[number] * 1e6 for one in visits if len(one.times) > number]
+        failed = sum(count for why, count in errors.items() if why.startswith(f"{link}: "))
+        found = histogram.encode(histogram.record(times))
+        steps.append({"link": str(link), "answered": len(times), "failed": failed, "times": found})
+    return Seen(load, histogram.record(v.took * 1e6 for v in whole), len(whole), outcomes), steps
