@@ -36,6 +36,7 @@
 #   make mutants-python [SEED=1] [COUNT=60]   the same for the Python core, COUNT faults chosen by SEED: a minute each
 #   make wheels [WHEELS="--python 3.13 --target x86_64-unknown-linux-musl"]   wheels for Linux into dist/: all, 40 minutes
 #   make sdist                  the source with all crates into dist/: it builds without a network
+#   make lab-wheel              the wheel of the load lab, poorhttp-lab, for this machine into dist/
 #   make test PYTHON=python3.12 any of them with another Python
 
 PYTHON  = python3
@@ -78,7 +79,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run fetch modules test test-for test-full test-all programs interop packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist clean
+.PHONY: run fetch modules test test-for test-full test-all programs interop packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist lab-wheel clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -220,6 +221,9 @@ wheels: $(VENV)/wheels.ready
 sdist: $(VENV)/wheels.ready
 	$(rust) $(python) -m build --sdist --no-isolation
 	$(python) -m twine check --strict dist/*.tar.gz
+
+lab-wheel: $(VENV)/venv.ready
+	$(python) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist ./loadtests
 
 clean:
 	rm -rf .venv .nox build dist *.egg-info core/target

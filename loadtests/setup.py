@@ -14,12 +14,26 @@ from pathlib import Path
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
-SOURCE = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+#: Where the folders lie: in a source distribution, or in a clone.
+SOURCE = HERE / "source" if (HERE / "source").is_dir() else HERE.parent
 FOLDERS = ("loadtests", "apps", "proxy")
-#: What the lab does not need to run: results of ours, sites that are made, what builds the wheel.
-LEFT_OUT = ("__pycache__", "*.so", "*.egg-info", "results", "public", "poorlab", "setup.py")
+#: What the lab does not need to run: results of ours, sites that are made, what building leaves.
+LEFT_OUT = (
+    *("__pycache__", "*.so", "*.egg-info", "build", "dist", "poorhttp_lab-*"),
+    *("results", "public", "poorlab", "setup.py"),
+)
 LIBRARIES = {"tls": ("ssl", "crypto")}
+
+
+def copy_source(target: Path) -> None:
+    """Copies what the lab has of the source."""
+    for name in FOLDERS:
+        ignored = shutil.ignore_patterns(*LEFT_OUT)
+        shutil.copytree(SOURCE / name, target / name, ignore=ignored)
+    shutil.copy(SOURCE / "LICENSE", target)
 
 
 class BuildLab(build_py):
@@ -32,10 +46,7 @@ class BuildLab(build_py):
             return
         lab = Path(self.build_lib) / "poorlab" / "lab"
         shutil.rmtree(lab, ignore_errors=True)
-        for name in FOLDERS:
-            ignored = shutil.ignore_patterns(*LEFT_OUT)
-            shutil.copytree(SOURCE / name, lab / name, ignore=ignored)
-        shutil.copy(SOURCE / "LICENSE", lab)
+        copy_source(lab)
         sys.path.insert(0, str(SOURCE))
         from loadtests.clients.native import compiled
         from loadtests.errors import LabError
@@ -49,6 +60,15 @@ class BuildLab(build_py):
             except LabError as error:
                 self.warn(f"not linked statically: {error}")
                 compiled.build(source, target, *libraries)
+
+
+class SourceLab(sdist):
+    """A source distribution with the folders of the clone."""
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        """Fill the folder of which the archive is made."""
+        super().make_release_tree(base_dir, files)
+        copy_source(Path(base_dir) / "source")
 
 
 class Wheel(bdist_wheel):
@@ -68,7 +88,7 @@ class OfPlatform(Distribution):
 
 
 setup(
-    cmdclass={"build_py": BuildLab, "bdist_wheel": Wheel},
+    cmdclass={"build_py": BuildLab, "sdist": SourceLab, "bdist_wheel": Wheel},
     distclass=OfPlatform,
     # Not in the source, which tools would read there a second time.
     options={"build": {"build_base": str(SOURCE / "build" / "lab")}},

@@ -10,6 +10,7 @@ import shutil
 import site
 import subprocess
 import sys
+import tarfile
 import venv
 from pathlib import Path
 
@@ -65,10 +66,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def poorlab(python: Path, clone: Path) -> Path:
-    """The command, installed by pip from the wheel of the clone, as the only program on a path."""
-    build = "from setuptools import build_meta; print(build_meta.build_wheel('../dist'))"
-    folder = clone / "loadtests"
-    done = ended([sys.executable, "-c", build], folder, PYTHONPATH="")
+    """The command, installed by pip: the wheel of the source distribution that a clone makes."""
+    build = "import sys; from setuptools import build_meta as by; print(by.build_{}(sys.argv[1]))"
+    dist = str(clone / "dist")
+    done = ended([sys.executable, "-c", build.format("sdist"), dist], clone / "loadtests")
+    with tarfile.open(clone / "dist" / done.splitlines()[-1]) as archive:
+        archive.extractall(dist, filter="data")
+    (source,) = (clone / "dist").glob("*/")
+    done = ended([sys.executable, "-c", build.format("wheel"), dist], source)
     wheel = clone / "dist" / done.splitlines()[-1]
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     ended([*pip, "--no-index", "--no-deps", str(wheel)], clone)
