@@ -312,6 +312,20 @@ def sections(results: Results, advice: Advice | None, asked: str) -> list[Sectio
     return [*(_answers(advice, asked) if advice else []), measured]
 
 
+def stored(results: Results) -> list[Section]:
+    """What stored results have of a search: the answers with their reasons, what was measured."""
+    own = results.experiment(EXPERIMENT)
+    if not own.samples:
+        return []
+    rows = [
+        [str(one["aim"]), str(one["server"]), str(one["reason"])]
+        for one in results.notes
+        if one.get("experiment") == EXPERIMENT and "aim" in one
+    ]
+    table = Table("advice", "", [Column("best for"), Column("configuration"), Column("why")], rows)
+    return [Section(ANSWERS, parts=[table] if rows else []), *sections(results, None, "")]
+
+
 def _answers(advice: Advice, asked: str) -> list[Section]:
     chosen = recommended(advice)
     answers = {"if unsure": chosen} | {aim: one for aim, (one, _) in advice.answers.items()}

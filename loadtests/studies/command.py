@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loadtests import store
+from loadtests.advise import prove
+from loadtests.advise import report as advice
+from loadtests.advise.trial import EXPERIMENT as ADVISE
 from loadtests.arguments import choose, names, number, unknown
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
@@ -221,10 +224,12 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
 
 
 def by_study(records: list[Record]) -> dict[str, list[Section]]:
-    """What is told of each study of which something was measured, of soaks and of replays."""
+    """What is told of each study of which something was measured, of soaks, replays and advice."""
     results = Results(records)
     told = {study.name: sections(results, [study]) for study in reported(records)}
     told[soak.NAME] = soak.sections(records)
+    told[ADVISE] = advice.stored(results)
+    told[prove.PROVE] = prove.sections(results)
     told[replay.NAME] = replay.sections(results)
     return {name: own for name, own in told.items() if own}
 

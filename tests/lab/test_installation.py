@@ -163,6 +163,7 @@ def test_commands_of_the_guide(poorlab: Path, tmp_path: Path) -> None:
     assert (tmp_path / "poorhttp.ini").is_file()
     for path in (tmp_path / "poorlab-results").glob("*.jsonl"):
         assert [one for one in records(path) if one["record"] == "sample"]
+        assert "|" in ended([str(poorlab), "report", str(path)], tmp_path, **outside)
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (tmp_path / "page.md").is_file()
     assert list((tmp_path / "figures").glob("*.svg"))
