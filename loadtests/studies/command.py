@@ -99,9 +99,6 @@ def add_report(command: argparse.ArgumentParser) -> None:
     ):
         before = ["--plots"] if name == "figures" else []
         group.add_argument(f"--{name}", *before, type=Path, metavar=metavar, help=what)
-    # Results say of which study they are; before, the page had to be named.
-    for name in ("reliability", "operations", "content", "proxies", "cluster", "development"):
-        command.add_argument(f"--{name}", action="store_true", help=argparse.SUPPRESS)
 
 
 def measure(options: argparse.Namespace, command: str) -> int:
