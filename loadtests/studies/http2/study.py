@@ -39,14 +39,16 @@ EXPERIMENTS = REQUESTS, MEMORY, ATTACKS, events.NAME
 MEDIUM = Scale("medium", 0, 0.6, each={MEMORY: 2, events.NAME: 2})
 """What the page in docs/ shows: twelve minutes."""
 ALL = CONNECTIONS, STREAMS
+MODES = tuple(one.name for one in HTTP2 if one.ours)
 SCALES = scales(
     *(FULL, MEDIUM, QUICK, TINY),
     # The numbers of connections and streams.
     grid=(ALL, (CONNECTIONS, (10,)), ALL, (CONNECTIONS[:1], STREAMS[:1])),
+    attacked=(MODES, ("poorhttp threading", "poorhttp gevent"), MODES, MODES),
 )
 MEASURED = [one.name for one in HTTP2 if one.ours or one.name == "granian"]
 """Those whose memory is measured: connections to gunicorn time out in that experiment."""
-OURS = {one.name: mode(one.name) for one in HTTP2 if one.ours}
+OURS = {name: mode(name) for name in MODES}
 AGAINST_GRANIAN, AGAINST_NGINX, AGAINST_H1 = 0.6, 1.0, 1.0
 """CPU time of ours against that of others, and against that of HTTP/1.1."""
 KIB = 1 / 1024
@@ -81,7 +83,9 @@ def plan(
     if ATTACKS in options.names:
         planned += [
             Trial(labs[ATTACKS], ATTACKS, number, server).step(attacks.take)
-            for number, server in in_turns(labs[ATTACKS], [one for one in programs if one.ours])
+            for number, server in in_turns(
+                labs[ATTACKS], [one for one in programs if one.name in scale.amounts.attacked]
+            )
         ]
     if events.NAME in options.names:
         streaming = [one for one in EVENTS if one.name in names]
