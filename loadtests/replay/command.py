@@ -199,6 +199,7 @@ def _measure(
     rate = len(moments) / max(lasts, 1.0)
     with Progress(1) as progress:
         progress.say(f"{label}: {len(moments):,} in {lasts:,.0f} s, {rate:,.1f}/s on average")
+        progress.begin(label)
         seen, more = drive(place)
         progress.step(label, f"{seen.load.requests:,} answered")
     keeping.add(

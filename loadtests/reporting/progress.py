@@ -9,6 +9,14 @@ from rich import progress
 from rich.console import Console
 
 
+def left(took: float, done: int, total: int) -> str:
+    """Words on the time that the other steps take if they are like those that are done."""
+    seconds = took / done * max(total - done, 0)
+    if done >= total:
+        return ""
+    return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
+
+
 class Progress(progress.Progress):
     """Shows steps out of `total` on standard error. Draws only between measurements."""
 
@@ -25,13 +33,17 @@ class Progress(progress.Progress):
         self._steps = self.add_task("", total=total)
         self._total, self._done, self._begun = total, 0, time.monotonic()
 
+    def begin(self, what: str) -> None:
+        """A step begins."""
+        self.update(self._steps, description=f"now: {what}", refresh=True)
+
     def step(self, what: str, outcome: str = "") -> None:
         """One step is done; `what` it was and how it went."""
         self._done += 1
         told = f"{what}  {outcome}"
         if self.disable:
-            left = (time.monotonic() - self._begun) / self._done * max(self._total - self._done, 0)
-            self.say(f"[{self._done}/{self._total}, {left / 60:.0f} min left] {told}")
+            took = time.monotonic() - self._begun
+            self.say(f"[{self._done}/{self._total}{left(took, self._done, self._total)}] {told}")
         else:
             self.update(self._steps, advance=1, description=told, refresh=True)
 

@@ -295,6 +295,7 @@ def run(
         for name, reason in absent.items():
             progress.say(f"left out: {name}: {reason}")
         for step in todo:
+            progress.begin(step.what)
             try:
                 outcome = step.action()
                 done += 1

@@ -17,7 +17,7 @@ import pytest
 from loadtests import store
 from loadtests.__main__ import main
 from loadtests.programs import ROOT
-from loadtests.reporting import markdown, promises, sheets, terminal
+from loadtests.reporting import markdown, progress, promises, sheets, terminal
 from loadtests.reporting.cells import number, written
 from loadtests.reporting.model import (
     Axis,
@@ -492,6 +492,19 @@ def test_pages_say_what_the_results_have(name: str) -> None:
 def test_the_page_of_old_studies_says_what_the_results_have() -> None:
     page = ROOT / "docs" / then_and_now.PAGE
     assert then_and_now.text(docs.tables) == page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("took", "done", "total", "words"),
+    [
+        (10, 1, 23, ", 4 min left"),
+        (1, 1, 23, ", 22 s left"),
+        (60, 22, 23, ", 3 s left"),
+        (5, 1, 1, ""),
+    ],
+)
+def test_the_time_that_is_left(took: float, done: int, total: int, words: str) -> None:
+    assert progress.left(took, done, total) == words
 
 
 def test_each_question_of_an_old_study_is_a_command() -> None:
