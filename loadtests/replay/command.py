@@ -35,6 +35,7 @@ from loadtests.studies.command import publish
 CONNECTIONS = 256
 SECONDS = 30.0
 SEED = 1
+MOST = 5_000_000
 
 
 class Place(NamedTuple):
@@ -110,7 +111,12 @@ def _server(url: str) -> tuple[str, int, str]:
 
 
 def arrivals(first: float, last: float, seconds: float) -> list[float]:
-    """Random moments, the same each time, at a rate that goes from the first to the last."""
+    """Random moments, the same each time, at a rate that goes from the first to the last.
+
+    Raises LabError if they are more than memory is to be taken for.
+    """
+    if (first + last) / 2 * seconds > MOST:
+        raise LabError(f"more than {MOST:,} requests: take a lower rate, or fewer seconds")
     chance, area, moments = random.Random(SEED), 0.0, list[float]()
     slope = (last - first) / seconds
     while True:

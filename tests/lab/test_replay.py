@@ -182,6 +182,11 @@ def test_a_chain_that_cannot_be_understood(line: str, words: str, tmp_path: Path
         chain.read(file)
 
 
+def test_a_load_that_is_too_large() -> None:
+    with pytest.raises(LabError, match="a lower rate"):
+        arrivals(1e5, 1e6, 1000)
+
+
 def test_what_cannot_be_replayed(log: Path, tmp_path: Path) -> None:
     without = tmp_path / "requests.jsonl"
     without.write_text('{"target": "/"}\n')
