@@ -33,7 +33,7 @@
 #   make h2spec [MODES="forking threading"] [H2SPEC=PATH]    tests of h2spec over TLS and without; it is built if Go is there
 #   make miri                   the protocol crate under Rust's interpreter
 #   make mutants                faults put into the protocol crate one by one, which its tests have to catch: 80 minutes
-#   make mutants-python [SEED=1] [COUNT=60]   the same for the Python core, COUNT faults chosen by SEED: a minute each
+#   make mutants-python [SEED=1] [COUNT=60] [FIRST=17]   the same for the Python core, COUNT faults chosen by SEED: a minute each
 #   make wheels [WHEELS="--python 3.13 --target x86_64-unknown-linux-musl"]   wheels for Linux into dist/: all, 40 minutes
 #   make sdist                  the source with all crates into dist/: it builds without a network
 #   make lab-wheel              the wheel of the load lab, poorhttp-lab, for this machine into dist/
@@ -55,6 +55,7 @@ TIME    = 60
 JOBS    =
 SEED    = 1
 COUNT   = 60
+FIRST   = 1
 TARGETS =
 CASE    = balanced
 PORT    =
@@ -213,7 +214,7 @@ mutants:
 mutants-python:
 	rm -rf build/mutants-python && git clone -q . build/mutants-python
 	$(MAKE) -C build/mutants-python $(VENV)/test.ready
-	cd build/mutants-python && $(rust) $(VENV)/bin/python -m tests.mutants --seed $(SEED) --count $(COUNT)
+	cd build/mutants-python && $(rust) $(VENV)/bin/python -m tests.mutants --seed $(SEED) --count $(COUNT) --first $(FIRST)
 
 wheels: $(VENV)/wheels.ready
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(rust) $(python) core/wheels.py $(WHEELS)
