@@ -20,7 +20,7 @@ from loadtests.clients.program import no_result, outcome, run
 from loadtests.errors import LabError
 from loadtests.measure.waiting import patience
 
-DEAF = ["sh", "-c", 'trap "" INT && exec "$@"', "sh"]
+DEAF = ["env", "--ignore-signal=INT"]
 """The beginning of a command that an interrupt does not end before it listens for one."""
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from loadtests.clients.load import ERRORS, Load, counted
 from loadtests.errors import LabError
@@ -53,7 +56,9 @@ def outcome(
     """Output of a client, and the seconds of processor time that it took on its core.
 
     It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
+    The last line of the output says how it has ended.
     """
+    began, is_over = time.monotonic(), threading.Event()
     with ExitStack() as stack:
         tree = ProcessTree(
             command, core, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -63,12 +68,30 @@ def outcome(
         if interrupt:
             # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On
             # a machine so busy that it has not begun by then, it takes its whole seconds.
-            timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
+            timers.append(threading.Timer(seconds, _interrupt, [process.pid, is_over]))
+        stack.callback(is_over.set)
         for timer in timers:
             stack.callback(timer.cancel)
             timer.start()
         assert process.stdout is not None
         output = process.stdout.read().decode("utf-8")
         _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        code = process.returncode = os.waitstatus_to_exitcode(status)
+        ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        output += f"\n{ended} after {time.monotonic() - began:.1f} s"
         return output, usage.ru_utime + usage.ru_stime
+
+
+def _interrupt(process: int, is_over: threading.Event) -> None:
+    """Interrupts a program when it ignores or handles that: before, it would end without a word."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        while not _bears_interrupts(process):
+            if is_over.wait(0.01):
+                return
+        os.kill(process, signal.SIGINT)
+
+
+def _bears_interrupts(process: int) -> bool:
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    masks = re.findall(r"^Sig(?:Ign|Cgt):\t(\w+)", status, re.MULTILINE)
+    return any(int(mask, 16) & 1 << signal.SIGINT - 1 for mask in masks)

@@ -306,6 +306,19 @@ class TestParsers:
         assert load == Load(2, 2.0, 300, errors={"read": 2}, busy=0.25, **times)
 
 
+class TestPrograms:
+    def test_an_interrupt_waits_until_a_program_bears_it(self) -> None:
+        # Each `env` executes the next one: it takes a while until the last ignores interrupts.
+        command = [*["env"] * 200, *external.DEAF, "sh", "-c", "sleep 0.1; echo result"]
+        output, _ = program.outcome(command, 0, None, interrupt=True)
+        assert output.splitlines()[0] == "result"
+
+    def test_how_a_program_without_a_result_has_ended(self) -> None:
+        for script, ended in (("kill -9 $$", "killed by SIGKILL"), ("exit 3", "exit code 3")):
+            with pytest.raises(LabError, match=rf"it said: {ended} after \d+\.\d s"):
+                program.run(["sh", "-c", script], 1, None)
+
+
 def client(name: str) -> Client:
     return next(one for one in CLIENTS if one.name == name)
 
