@@ -7,11 +7,13 @@ test_environ_page.py        The environ of a request has the keys that its page 
 test_h11_agreement.py       Agreement of our request parser with `h11`
 test_head_cache.py          A repeated head is not parsed again, and shares nothing else
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
-test_http2.py               HTTP/2: ways in, requests and responses as in HTTP/1.1, streams, life
+test_http2.py               HTTP/2: ways in, requests and responses as in HTTP/1.1
 test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `h2`
 test_http2_attacks.py       Attacks on HTTP/2: what is borne, and the error that ends each
 test_http2_cases.py         The protocol cases over HTTP/2: the verdicts of HTTP/1
+test_http2_life.py          HTTP/2: stop, reload, binary upgrade, idle time, metrics
 test_http2_smuggling.py     HTTP/2 by which somebody wants another request, or another version
+test_http2_streams.py       HTTP/2: streams beside each other, in turn, slow, left by their client
 test_limits.py              Limits of time and size over real connections, and responses beyond them
 test_pieces.py              Responses in pieces: those made quickly leave together, none waits
 test_queue_timeout.py       `queue_timeout`: who has waited too long for a thread is refused

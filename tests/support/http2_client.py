@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,9 @@ from h2.events import (
 from h2.settings import SettingCodes
 from hpack import Encoder
 
+from tests.support.certificate import certificate
 from tests.testkit.client import HANG
+from tests.testkit.server import Server
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,7 +44,7 @@ class Stream:
     interim: list[dict[str, str]] = field(default_factory=list)
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
-    body: bytes = b""
+    pieces: list[bytes] = field(default_factory=list)
     #: Bytes of the body that are not acknowledged.
     unread: int = 0
     ended: bool = False
@@ -51,6 +54,12 @@ class Stream:
     def get(self, name: str) -> str | None:
         """The value of a field."""
         return dict(self.headers).get(name)
+
+    @property
+    def body(self) -> bytes:
+        """The content so far."""
+        self.pieces[:] = [b"".join(self.pieces)]
+        return self.pieces[0]
 
     @property
     def is_over(self) -> bool:
@@ -263,7 +272,7 @@ class Client:
             (_, status), *rest = event.headers
             stream.status, stream.headers = int(status), rest  # type: ignore[assignment]
         elif isinstance(event, DataReceived):
-            stream.body += event.data or b""
+            stream.pieces.append(event.data or b"")
             stream.unread += event.flow_controlled_length or 0
         elif isinstance(event, StreamEnded):
             stream.ended = True
@@ -271,3 +280,17 @@ class Client:
             stream.reset = int(event.error_code or 0)
         else:
             assert isinstance(event, WindowUpdated), event
+
+
+def client(server: Server, **options: Any) -> Client:
+    """A connection to a server with prior knowledge."""
+    return Client(("127.0.0.1", server.port), **options)
+
+
+def tls(server: Server, *names: str) -> ssl.SSLSocket:
+    """A connection to a server with TLS that offers protocols (ALPN)."""
+    made = certificate().client_context()
+    if names:
+        made.set_alpn_protocols(names)
+    plain = socket.create_connection(("127.0.0.1", server.port_of("https")), HANG)
+    return made.wrap_socket(plain, server_hostname="localhost")
