@@ -1,5 +1,6 @@
 """The load lab, loadtests/: its clients, servers, reports and studies.
 
+accepting.py           A made-up server, whose connections are served in threads of their own
 refused_requests.py    Writes the lab's malformed requests from the protocol cases
 test_advise.py         Advice: the search on made-up servers, files of requests, a real run
 test_clients.py        The clients of the load lab: requests, counts and reports

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from h2.config import H2Configuration
@@ -17,27 +16,20 @@ from loadtests.apps.content import content
 from loadtests.clients.steady import clients as steady
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.connection import Fault
+from tests.lab.accepting import Accepting
 
 
-class Scripted:
-    """A server that answers `/small`, but has a fault at the third stream of a connection."""
+class Scripted(Accepting):
+    """A server that answers `/small`, with a fault at the third stream of its first connection."""
 
     def __init__(self, fault: str) -> None:
         self.fault = fault
-        self._connections = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock = self._listener.accept()[0]
-            except OSError:
-                return
-            self._connections += 1
-            with sock:
-                self._serve(sock, self.fault if self._connections == 1 else "")
+    def serve(self, connection: socket.socket) -> None:
+        fault = self.fault if self.connections == 1 else ""
+        with connection, suppress(OSError):
+            self._serve(connection, fault)
 
     def _serve(self, sock: socket.socket, fault: str) -> None:
         made = H2Connection(H2Configuration(client_side=False, header_encoding="latin-1"))
@@ -90,8 +82,7 @@ def client() -> Iterator[steady.Client]:
 
 @pytest.mark.parametrize(("fault", "count"), [("GOAWAY", 3), ("REFUSED_STREAM", 1)])
 def test_what_is_not_processed_is_sent_again(fault: str, count: int, client: steady.Client) -> None:
-    server = Scripted(fault)
-    with closing(server._listener):
+    with closing(Scripted(fault)) as server:
         client.world.port = server.port
         asked = [client.make(known_requests.plain("small")) for _ in range(5)]
         client.ask(asked)
@@ -110,8 +101,7 @@ def test_what_is_not_processed_is_sent_again(fault: str, count: int, client: ste
     ],
 )
 def test_a_lost_stream_is_a_fault(fault: str, kind: str, client: steady.Client) -> None:
-    server = Scripted(fault)
-    with closing(server._listener):
+    with closing(Scripted(fault)) as server:
         client.world.port = server.port
         asked = [client.make(known_requests.plain("small")) for _ in range(3)]
         with pytest.raises(Fault) as raised:

@@ -255,3 +255,13 @@ def check_client(proxy: Proxy, port: int, scheme: str) -> None:
         del environ["REMOTE_PORT"]
         if "FORWARDED" in field.upper():
             assert not [sign for sign in SIGNS if sign in str(environ)], field
+
+
+def check_hints(proxy: Proxy, *, passed: bool) -> None:
+    """Ask the application `hinting`; whether its early hints are `passed` to a client of HTTP/1."""
+    with proxy.connect() as connection:
+        for path in ("/one", "/started", "/late", "/none"):
+            answer = connection.request("GET", path)
+            assert (answer.status, answer.body) == (200, b"done")
+            has_hints = passed and path in ("/one", "/started")
+            assert answer.interim == ([103] if has_hints else [])

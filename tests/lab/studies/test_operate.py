@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import threading
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from loadtests.stats.results import Results
 from loadtests.studies import command, engine
 from loadtests.studies.operate.experiments import TINY
 from loadtests.studies.operate.study import STUDY
+from tests.lab.accepting import Accepting
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
@@ -68,29 +68,15 @@ FAULTY: dict[str, Callable[[str, bytes], Answer]] = {
 }
 
 
-class Scripted:
+class Scripted(Accepting):
     """A server that gives each request what `answer` says; `requests` counts them."""
 
     def __init__(self, answer: Callable[[str, bytes], Answer]) -> None:
         self.requests = 0
-        self.connections = 0
         self._answer = answer
-        self._open: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()[0]
-            except OSError:
-                return
-            self.connections += 1
-            self._open.append(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket) -> None:
         received = b""
         then = "keep"
         while then == "keep":
@@ -112,10 +98,6 @@ class Scripted:
         if then == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.close()
-
-    def close(self) -> None:
-        for opened in (self._listener, *self._open):
-            opened.close()
 
 
 @pytest.fixture
