@@ -18,7 +18,7 @@ from tests.support.certificate import certificate
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, Server, wait_for
 
-CHECKS = ("get", "post", "parallel", "hints", "events", "cancel", "download")
+CHECKS = ("get", "post", "trailers", "parallel", "hints", "events", "cancel", "download")
 HERE = Path(__file__).parent / "clients"
 
 #: Where Go is, if it is not on the path.
@@ -209,6 +209,10 @@ def nghttp(place: Place) -> Seen:
     def post(place: Place) -> None:
         same(output("nghttp", "-d", f"{place.folder}/body", f"{place.url}/digest"), DIGEST)
 
+    def trailers(place: Place) -> None:
+        words = ("--trailer", "x-sum: 1", "-d", f"{place.folder}/body")
+        same(output("nghttp", *words, f"{place.url}/digest"), DIGEST)
+
     def parallel(place: Place) -> None:
         same(output("nghttp", "-m", "100", f"{place.url}/hello"), "hello\n" * 100)
 
@@ -221,7 +225,8 @@ def nghttp(place: Place) -> Seen:
             assert running.stdout is not None
             same(len(running.stdout.read()), 10_000_000)
 
-    checks = {"get": get, "post": post, "parallel": parallel, "hints": hints, "download": download}
+    checks = {"get": get, "post": post, "trailers": trailers, "parallel": parallel}
+    checks |= {"hints": hints, "download": download}
     return each(place, {**checks, **checks_of(lambda _: ["stdbuf", "-o0", "nghttp"])})
 
 

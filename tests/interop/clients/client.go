@@ -34,7 +34,8 @@ func main() {
 	protocols.SetUnencryptedHTTP2(true)
 	client = &http.Client{Transport: &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	check("get", func() error { return expect("/hello", "hello\n") })
-	check("post", post)
+	check("post", func() error { return post(nil) })
+	check("trailers", func() error { return post(http.Header{"X-Sum": {"1"}}) })
 	check("parallel", parallel)
 	check("hints", hints)
 	check("events", events)
@@ -50,11 +51,15 @@ func check(name string, call func() error) {
 	}
 }
 
-func request(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	made, err := http.NewRequestWithContext(ctx, method, url+path, body)
+func request(ctx context.Context, path string) (*http.Response, error) {
+	made, err := http.NewRequestWithContext(ctx, "GET", url+path, nil)
 	if err != nil {
 		return nil, err
 	}
+	return send(made)
+}
+
+func send(made *http.Request) (*http.Response, error) {
 	response, err := client.Do(made)
 	if err == nil && (response.StatusCode != 200 || response.ProtoMajor != 2) {
 		err = fmt.Errorf("status %d, %s", response.StatusCode, response.Proto)
@@ -62,28 +67,36 @@ func request(ctx context.Context, method, path string, body io.Reader) (*http.Re
 	return response, err
 }
 
-func text(method, path string, body io.Reader) (string, error) {
-	response, err := request(context.Background(), method, path, body)
+func text(path string) (string, error) {
+	return content(request(context.Background(), path))
+}
+
+func content(response *http.Response, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
 	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	return string(content), err
+	found, err := io.ReadAll(response.Body)
+	return string(found), err
 }
 
 func expect(path, expected string) error {
-	found, err := text("GET", path, nil)
+	found, err := text(path)
 	if err == nil && found != expected {
 		err = fmt.Errorf("got %q", found)
 	}
 	return err
 }
 
-func post() error {
+func post(trailers http.Header) error {
 	body := bytes.Repeat([]byte("0123456789"), 100_000)
 	// Without a length, as a reader of unknown kind.
-	found, err := text("POST", "/digest", io.MultiReader(bytes.NewReader(body)))
+	made, err := http.NewRequest("POST", url+"/digest", io.MultiReader(bytes.NewReader(body)))
+	if err != nil {
+		return err
+	}
+	made.Trailer = trailers
+	found, err := content(send(made))
 	if expected := fmt.Sprintf("%d %x\n", len(body), sha256.Sum256(body)); err == nil && found != expected {
 		err = fmt.Errorf("got %q", found)
 	}
@@ -113,7 +126,7 @@ func hints() error {
 		}
 		return nil
 	}}
-	response, err := request(httptrace.WithClientTrace(context.Background(), trace), "GET", "/hints", nil)
+	response, err := request(httptrace.WithClientTrace(context.Background(), trace), "/hints")
 	if err != nil {
 		return err
 	}
@@ -125,7 +138,7 @@ func hints() error {
 }
 
 func events() error {
-	response, err := request(context.Background(), "GET", "/events?go"+url, nil)
+	response, err := request(context.Background(), "/events?go"+url)
 	if err != nil {
 		return err
 	}
@@ -147,7 +160,7 @@ func events() error {
 func cancel() error {
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
-	response, err := request(ctx, "GET", "/endless?go"+url, nil)
+	response, err := request(ctx, "/endless?go"+url)
 	if err != nil {
 		return err
 	}
@@ -156,7 +169,7 @@ func cancel() error {
 	}
 	leave()
 	for range 1000 {
-		if found, err := text("GET", "/left?go"+url, nil); err != nil || found == "yes\n" {
+		if found, err := text("/left?go" + url); err != nil || found == "yes\n" {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -165,7 +178,7 @@ func cancel() error {
 }
 
 func download() error {
-	response, err := request(context.Background(), "GET", "/large", nil)
+	response, err := request(context.Background(), "/large")
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ const [url, authority] = process.argv.slice(2)
 const session = http2.connect(url, { ca: readFileSync(authority) })
 const name = `node${url}`
 
-function begin(path, fields = {}) {
-    const stream = session.request({ ":path": path, ...fields })
+function begin(path, fields = {}, options = {}) {
+    const stream = session.request({ ":path": path, ...fields }, options)
     const head = new Promise((resolve, reject) => {
         stream.on("response", (found) =>
             found[":status"] === 200 ? resolve() : reject(new Error(`status ${found[":status"]}`)))
@@ -18,8 +18,9 @@ function begin(path, fields = {}) {
     return { stream, head }
 }
 
-async function text(path, fields, body) {
-    const { stream, head } = begin(path, fields)
+async function text(path, fields, body, trailers) {
+    const { stream, head } = begin(path, fields, { waitForTrailers: trailers !== undefined })
+    stream.on("wantTrailers", () => stream.sendTrailers(trailers))
     body === undefined || stream.end(body)
     await head
     const pieces = []
@@ -31,13 +32,16 @@ function same(found, expected) {
     if (found !== expected) throw new Error(`got ${JSON.stringify(found)}`)
 }
 
+async function upload(trailers) {
+    const body = Buffer.alloc(1_000_000, "0123456789")
+    const digest = createHash("sha256").update(body).digest("hex")
+    same(await text("/digest", { ":method": "POST" }, body, trailers), `${body.length} ${digest}\n`)
+}
+
 const checks = {
     get: async () => same(await text("/hello"), "hello\n"),
-    post: async () => {
-        const body = Buffer.alloc(1_000_000, "0123456789")
-        const digest = createHash("sha256").update(body).digest("hex")
-        same(await text("/digest", { ":method": "POST" }, body), `${body.length} ${digest}\n`)
-    },
+    post: () => upload(),
+    trailers: () => upload({ "x-sum": "1" }),
     parallel: async () => {
         const found = await Promise.all(Array.from({ length: 100 }, () => text("/hello")))
         found.forEach((each) => same(each, "hello\n"))
