@@ -23,6 +23,7 @@ from tests.commands.projects import FILES, init, make
 from tests.packages import need
 from tests.support.container import FOLDER as CONTAINER
 from tests.support.container import Container
+from tests.support.http2_client import Client
 from tests.support.network import hosts
 from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import HANG, Connection
@@ -73,11 +74,11 @@ class Deployment:
         self.unit = f"my-{kind}"
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
+    def serving(self) -> Iterator[Program]:
         """Start the server, by the file alone."""
         with Program(*command("serve", "-c", self.ini), cwd=self.project, merged=True) as server:
             server.wait_line()
-            yield
+            yield server
             server.process.terminate()
             assert server.wait() == 0, server.log()
 
@@ -172,25 +173,51 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("deployment", "name"), PAIRS, indirect=["deployment"])
-def test_a_web_server_in_front(deployment: Deployment, name: str, tmp_path: Path) -> None:
+#: What a comment says how to change for HTTP/2 to the server.
+FOR_HTTP2 = {
+    "caddy": ("# versions h2c", "versions h2c"),
+    "haproxy": (" tcp-ut", " proto h2 tcp-ut"),
+}
+
+
+def ask_through(deployment: Deployment, name: str, folder: Path, *, http2: bool = False) -> str:
+    """Ask for the page through a web server; returns the log of the server."""
     need(name)
     program = PROGRAMS[name]
-    tmp_path.chmod(0o755)
+    folder.chmod(0o755)
     reserved = reserve()
+    port = reserved.getsockname()[1]
     write = {"apache2": apache}.get(name) or globals()[name]
-    write(deployment, tmp_path, reserved.getsockname()[1])
-    words = [program.path(), *program.words(tmp_path, f"main{program.suffix}")]
+    write(deployment, folder, port)
+    file = folder / f"main{program.suffix}"
+    if http2:
+        before, after = FOR_HTTP2[name]
+        assert file.read_text().count("# HTTP/2 to the server") == 1
+        assert file.read_text().count(before) == 1
+        file.write_text(file.read_text().replace(before, after))
+    words = [program.path(), *program.words(folder, file.name)]
     if name == "haproxy":
         words = [words[0], "-db", "-f", "main.cfg"]
-    started = WebServer(
-        *words, reserved=[reserved], cwd=tmp_path, env=program.environment(tmp_path)
-    )
-    with deployment.serving(), started as server:
+    started = WebServer(*words, reserved=[reserved], cwd=folder, env=program.environment(folder))
+    with deployment.serving() as behind, started as server:
         wait_for(server.is_listening, f"{name} listening")
         if name in ("haproxy", "apache2"):
-            wait_for(lambda: status(reserved.getsockname()[1]) == 200, "that the server is ready")
-        answer(deployment.kind, reserved.getsockname()[1], *FORGED)
+            wait_for(lambda: status(port) == 200, "that the server is ready")
+        answer(deployment.kind, port, *FORGED)
+        behind.wait_log('"GET / ')
+        return behind.log()
+
+
+@pytest.mark.parametrize(("deployment", "name"), PAIRS, indirect=["deployment"])
+def test_a_web_server_in_front(deployment: Deployment, name: str, tmp_path: Path) -> None:
+    assert "GET / HTTP/1.1" in ask_through(deployment, name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "name"), [("flask", name) for name in FOR_HTTP2], indirect=["deployment"]
+)
+def test_http2_to_the_server(deployment: Deployment, name: str, tmp_path: Path) -> None:
+    assert "GET / HTTP/2.0" in ask_through(deployment, name, tmp_path, http2=True)
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +242,7 @@ def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
     ],
 )
 def test_a_web_server_at_a_unix_socket(at_a_socket: Deployment, name: str, tmp_path: Path) -> None:
-    test_a_web_server_in_front(at_a_socket, name, tmp_path)
+    ask_through(at_a_socket, name, tmp_path)
     # Its health checks would go to TCP port 80.
     assert name != "apache2" or "hcheck" not in (at_a_socket.folder / "apache.conf").read_text()
 
@@ -324,10 +351,13 @@ def test_container_file(deployment: Deployment) -> None:
         assert re.fullmatch(r"pip install --no-cache-dir Django==[\d.]+", more[0])
 
 
-def test_in_a_container(deployment: Deployment, network: Network) -> None:
+def test_in_a_container(deployment: Deployment, network: Network, tmp_path: Path) -> None:
     found = instructions((deployment.folder / "Containerfile").read_text())
     env = dict(pair.split("=", 1) for word, rest in found if word == "ENV" for pair in rest.split())
-    config = deployment.folder / "container.ini"
+    # With HTTP/2 for everybody, as a comment says.
+    text = (deployment.folder / "container.ini").read_text()
+    config = tmp_path / "container.ini"
+    config.write_text(text.replace("# http2 = on", "http2 = on"))
     host = network["container"]
     # Instead of the packages that an image would install.
     files = {path: path for path in sys.path if path.endswith("site-packages")}
@@ -337,6 +367,8 @@ def test_in_a_container(deployment: Deployment, network: Network) -> None:
             response = connection.request("GET", "/")
             assert response.status == 200
             assert f"{deployment.kind} " in response.body.decode()
+        with Client(container.connect(network["client"]).socket) as client:
+            assert client.get("/").status == 200
         assert container.stop(signal.SIGTERM) == 0
 
 
@@ -360,6 +392,9 @@ def test_manifests(deployment: Deployment) -> None:
         assert manifest["metadata"]["name"] == deployment.unit
         # As a name it is nowhere left: only in those of files, folders and the metric.
         assert not re.search(r"^[^#\n]*: (localhost/)?poorhttp(-admin)?$", text, re.MULTILINE)
+        # As a comment says, for HTTP/2.
+        offered = text.replace("# appProtocol", "appProtocol")
+        kubernetes_validate.validate(yaml.safe_load(offered), "1.37", strict=True)
         for wrong in (text.replace("spec:", "specs:", 1),):
             with pytest.raises(kubernetes_validate.ValidationError):
                 kubernetes_validate.validate(yaml.safe_load(wrong), "1.37", strict=True)

@@ -83,6 +83,12 @@ def caddy(plan: Plan) -> tuple[str, str]:
         "\t\t# The server is asked again when it refuses: for as long as a restart takes.\n"
         "\t\tlb_retries 2\n\t\tlb_try_duration 2s\n\n",
     )
+    file.replace(
+        "\t\ttransport http {\n",
+        "\t\ttransport http {\n"
+        "\t\t\t# HTTP/2 to the server: all requests share one connection, and so one worker.\n"
+        "\t\t\t# versions h2c\n",
+    )
     return path, file.text
 
 
@@ -144,6 +150,12 @@ def haproxy(plan: Plan) -> tuple[str, str]:
     if plan.socket:
         file.replace_between("    # A machine that loses power", "    server ", "")
         file.replace(" tcp-ut 10s", "")
+    file.replace(
+        f"    server {plan.name} ",
+        '    # HTTP/2 to the server, if many requests are to share few connections: "proto h2" at\n'
+        '    # the end of the next line, and "http-reuse always" above it.\n'
+        f"    server {plan.name} ",
+    )
     return path, f"{shared.text}\n{file.text}"
 
 
