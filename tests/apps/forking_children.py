@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import posix
 import signal
 import subprocess
 import time
@@ -99,7 +100,8 @@ def signals(name: str) -> str:
         status = Path("/proc/self/status").read_text()
         os.write(write, "\n".join([status, *found]).encode())
         os._exit(0)
-    os.close(write)
+    # gevent's `os.close` waits for its loop, which the read below would keep from its work.
+    posix.close(write)
     os.waitpid(pid, 0)
     with os.fdopen(read) as file:
         return file.read()

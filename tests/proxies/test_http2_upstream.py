@@ -5,6 +5,7 @@ nginx can from 1.29.4 on (`proxy_http_version 2`), which Debian does not have ye
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,8 @@ def test_requests(proxy: Proxy, server: Server) -> None:
     with proxy.connect() as connection:
         for path in ("/light", "/heavy"):
             direct, response = server.get(path), connection.request("GET", path)
-            assert (response.status, response.body) == (200, direct.body)
+            bodies = [re.sub(rb"\d\d:\d\d:\d\d", b"a time", got.body) for got in (response, direct)]
+            assert (response.status, bodies[0]) == (200, bodies[1])
             head = connection.request("HEAD", path)
             assert (head.status, head.body) == (200, b"")
         assert connection.request("GET", "/nowhere").status == 404
