@@ -18,7 +18,7 @@ from loadtests.errors import LabError
 from loadtests.replay import command as replay
 from loadtests.servers import peers, registry
 from loadtests.soak import command as soak
-from loadtests.studies import catalogue, docs
+from loadtests.studies import catalogue, docs, then_and_now
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
 
@@ -27,7 +27,8 @@ OF_CLONES = ("docs", "figures", "footprint", "instructions")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog=programs.COMMAND, description=__doc__)
+    words = "Measures and compares HTTP servers: by a load of one's own, and by studies of many."
+    parser = Parser(prog=programs.COMMAND, description=words)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, run: Callable[[argparse.Namespace], int | None], words: str) -> Parser:
@@ -35,23 +36,26 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=lambda options, _: run(options))
         return command
 
+    replay.add(commands)
+    advise.add(commands)
+    studies.add(commands)
     soak.add(commands)
-    instructions.add(commands)
-    footprint.add(commands)
     words = "turn raw results into pages and tables"
     reporting = add("report", lambda one: studies.tell(one, store.load(one.results)), words)
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     studies.add_report(reporting)
-    studies.add(commands)
-    advise.add(commands)
-    replay.add(commands)
+    add("peers", _peers, "install the servers we compare with, each by pip")
+    add("list", _name_all, "name all servers, scenarios and experiments")
+    if programs.INSTALLED:
+        return parser
+    instructions.add(commands)
+    footprint.add(commands)
     words = "draw all figures of the stored results, and those of docs"
     add("figures", lambda _: print("\n".join(docs.figures())), words)
     words = "write the pages of docs that are made from stored results"
     pages = add("docs", lambda options: docs.pages(options.names), words)
-    pages.add_argument("names", nargs="*", metavar="NAME", help=f"of: {' '.join(docs.MADE)}")
-    add("peers", _peers, "install the servers we compare with, each by pip")
-    add("list", _name_all, "name all servers, scenarios and experiments")
+    names = " ".join([*docs.MADE, then_and_now.NAME])
+    pages.add_argument("names", nargs="*", metavar="NAME", help=f"of: {names}")
     return parser
 
 
@@ -80,11 +84,11 @@ def main() -> int:
     """Runs one command; returns the exit code."""
     # Before the first import of the server.
     python_path.prefer_installed()
-    options = _parser().parse_args()
-    if programs.INSTALLED and sys.argv[1] in OF_CLONES:
+    if programs.INSTALLED and (asked := {*sys.argv[1:2]} & {*OF_CLONES}):
         where = "in a clone of the source of poorhttp"
-        print(f"poorlab: {sys.argv[1]} is there {where}, as python -m loadtests", file=sys.stderr)
+        print(f"poorlab: {asked.pop()} is there {where}, as python -m loadtests", file=sys.stderr)
         return 1
+    options = _parser().parse_args()
     # As an exception, so that every server is stopped on the way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
