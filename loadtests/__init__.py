@@ -15,6 +15,7 @@ reads what it used and appends records; the report is made from these.
 - `studies/`: what is measured, a folder each, and the engine that takes the steps.
 - `advise/`: search for the best configuration of an application.
 - `replay/`: requests at a rate, or of an access log at their recorded times, to any server.
+- `verdict/`: whether one of two servers is faster, with its interval: `compare A B`.
 - `commits/`: figures of our server that are compared between two commits.
 - `soak/`: mixed load with every fault at once, for any time.
 - `reporting/`: reports as pages, Markdown, CSV and figures.

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from loadtests.advise import ini_file
 from loadtests.advise.configuration import NAMES, Configuration
-from loadtests.clients.connection import Answer
 from loadtests.errors import LabError
 from loadtests.measure.waiting import patience
 from loadtests.python_path import lab_folder, server_command
-from loadtests.servers.application import Application
 
 HARMLESS = (
     "--pidfile=off",
@@ -31,24 +29,6 @@ WRONG_CONFIGURATION = (2, 3)
 """Exit codes of `poorhttp check` for a wrong command line and for a wrong file."""
 SERVED = ("target", "mount", "static")
 """Options that name what is served, the target first."""
-
-
-@dataclass(frozen=True)
-class Own(Application):
-    """An application of which nothing is known but that it is to answer."""
-
-    folder: str = "."
-    module: str = ""
-
-    @property
-    def path(self) -> Path:
-        return Path.cwd()
-
-    def answer(self, target: str, body: bytes) -> Answer:
-        return Answer(0, "", b"")
-
-    def accepts(self, answer: Answer, right: Answer) -> bool:
-        return answer.status < 500
 
 
 @dataclass(frozen=True)

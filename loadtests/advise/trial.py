@@ -11,13 +11,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from loadtests.advise.configuration import Configuration
-from loadtests.advise.target import Own, Target
+from loadtests.advise.target import Target
 from loadtests.advise.workload import Workload
 from loadtests.clients.connection import Connection
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.cpu_affinity import USABLE
+from loadtests.servers.application import Own
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.store import Store

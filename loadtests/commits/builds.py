@@ -78,6 +78,11 @@ def of_commit(name: str) -> Build:
     return build
 
 
+def is_commit(name: str) -> bool:
+    """Whether git knows a commit of this name."""
+    return bool(_git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
+
+
 def _build(commit: str, folder: Path) -> None:
     """Lay the files of a commit into a folder, and compile its extension as a release."""
     shutil.rmtree(folder, ignore_errors=True)

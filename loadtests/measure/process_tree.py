@@ -52,6 +52,15 @@ class ProcessTree:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
+    @property
+    def main(self) -> int:
+        """The process that was started."""
+        return self.popen.pid
+
+    def code(self) -> int | None:
+        """The exit code of the process that was started; None while it runs."""
+        return self.popen.poll()
+
     def processes(self) -> list[int]:
         """The processes that have not ended."""
         alive = list(living())

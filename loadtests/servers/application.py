@@ -48,6 +48,31 @@ class Application:
         return f"{self.folder}/{self.module}.py:{self.name}"
 
 
+@dataclass(frozen=True)
+class Own(Application):
+    """An application of which nothing is known but that it is to answer."""
+
+    folder: str = "."
+    wrong_from: int = 500
+
+    @property
+    def path(self) -> Path:
+        """Where the lab was started."""
+        return Path.cwd()
+
+    def answer(self, target: str, body: bytes) -> Answer:
+        """Nothing is known of it."""
+        return Answer(0, "", b"")
+
+    def accepts(self, answer: Answer, right: Answer) -> bool:
+        """Whether its status is below `wrong_from`."""
+        return answer.status < self.wrong_from
+
+
+OWN = Own(wrong_from=201)
+"""What clients count: an answer of 200."""
+
+
 @functools.cache
 def expected(application: Application, target: str, body: bytes) -> Answer:
     """The answer of `application` to a GET of `target`, or to a POST of `body` if there is one.

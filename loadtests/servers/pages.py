@@ -28,7 +28,9 @@ _KEPT, _CLOSED = "--http11-socket", "--http-socket"
 def with_pages(servers: Iterable[Server]) -> list[Server]:
     """These servers with the pages: ours with the dispatch table itself as their target."""
     return [
-        replace(
+        one
+        if one.own
+        else replace(
             one,
             command=one.command.replace(CALLABLE, "dispatch:{root}").replace(_KEPT, _CLOSED),
             application=TABLE if CALLABLE in one.command else PROXIED,

@@ -13,11 +13,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from loadtests import programs
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.clients.native import compiled
 from loadtests.errors import ServerFailure
+from loadtests.measure.listeners import Listeners, ports
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.resources import cpu_seconds, descriptors
 from loadtests.measure.waiting import patience, wait_until
@@ -26,6 +28,7 @@ from loadtests.network.port import LOOPBACK, free_port
 from loadtests.python_path import lab_folder
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.given import Given
 from loadtests.servers.registry.server import BASELINE
 from loadtests.store import without_paths
 
@@ -33,6 +36,8 @@ START_SECONDS = patience(20.0)
 ANSWER_SECONDS = patience(5.0)
 """For each answer of a server that has just started."""
 STOP_SECONDS = patience(5.0)
+KEPT_LINES = 12
+"""Lines of its output that are shown of a server that the lab does not know."""
 ATTEMPT_SECONDS = 0.0005
 QUIET_SECONDS = 0.3
 BUSY_SECONDS = 0.015
@@ -66,6 +71,9 @@ class Running:
         environ: Mapping[str, str] | None = None,
         host: Host | None = None,
     ) -> None:
+        if server.own:
+            application, target, body, count = server.application, server.target, b"", 1
+            request = request_bytes(target)
         application = application or server.application
         assert application
         self.server = server
@@ -73,7 +81,8 @@ class Running:
         self.host = host
         self.ip = host.address if host else LOOPBACK
         with self._there():
-            self.port = free_port()
+            self.port = server.listens if isinstance(server, Given) else 0
+            self.port = self.port or free_port()
         self.answer = application.answer(target, body)
         self.request = request or request_bytes(target)
         self._count = count
@@ -84,9 +93,11 @@ class Running:
         self.folder.chmod(0o755)
         self._said = self.folder / "output"
         self.main = 0
+        path = {"PYTHONPATH": os.pathsep.join([lab_folder(), str(application.path)])}
         self._environ = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([lab_folder(), str(application.path)]),
+            # Many servers listen where PORT says if they are not told otherwise.
+            **({"PORT": str(self.port)} if server.own else path),
             **{name: value.format(folder=self.folder) for name, value in (environ or {}).items()},
         }
         (self.folder / "body").write_bytes(self.answer.body)
@@ -114,9 +125,7 @@ class Running:
         for name, text in server.files:
             template = string.Template(text.replace(LOOPBACK, self.ip))
             (self.folder / name).write_text(template.safe_substitute(values), encoding="utf-8")
-        # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
-        words = server.command.replace(LOOPBACK, self.ip).split()
-        self.command = [part.replace("~", " ").format(**values) for part in words]
+        self.command = server.argv(values, self.ip)
 
     def _there(self) -> contextlib.AbstractContextManager[None]:
         """A block in which this thread opens sockets and starts processes on the server's host."""
@@ -132,21 +141,26 @@ class Running:
             connection.socket = context.wrap_socket(connection.socket)
         return connection
 
+    def _processes(self, output: BinaryIO) -> ProcessTree | Listeners:
+        if isinstance(self.server, Given) and self.server.listens:
+            return Listeners(self.port, self._core)
+        return ProcessTree(
+            self.command,
+            self._core,
+            cwd=self.application.path,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
     def __enter__(self) -> Running:
         with self._said.open("wb") as output:
-            self._tree = ProcessTree(
-                self.command,
-                self._core,
-                cwd=self.application.path,
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+            self._tree = self._processes(output)
             started = time.perf_counter()
             try:
                 with self._there():
-                    self.main = self._tree.__enter__().popen.pid
+                    self.main = self._tree.__enter__().main
                 self._wait()
                 self.first_answer_seconds = time.perf_counter() - started
                 if self._count > 1:
@@ -162,15 +176,21 @@ class Running:
     def _wait(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self.is_ready():
-            if (code := self._tree.popen.poll()) is not None:
+            if (code := self._tree.code()) is not None:
                 raise ServerFailure(f"it ended with exit code {code}: {self.last_words()}")
             if time.monotonic() > deadline:
-                seconds = f"{START_SECONDS:.0f} s"
-                raise ServerFailure(f"nothing listens after {seconds}: {self.last_words()}")
+                where = f" at port {self.port}" if self.server.is_told_its_port else ""
+                elsewhere = ", ".join(map(str, ports(self.left())))
+                but = f", but it does at {elsewhere}" if elsewhere else ""
+                raise ServerFailure(
+                    f"nothing listens{where} after {START_SECONDS:.0f} s{but}: {self.last_words()}"
+                )
             time.sleep(ATTEMPT_SECONDS)
 
     def is_ready(self) -> bool:
         """Whether it listens; then it has answered rightly, too, or ServerFailure is raised."""
+        if not self.server.is_told_its_port:
+            self.port = next(iter(ports(self.left())), self.port)
         try:
             connection = self.connect()
         except OSError:
@@ -187,6 +207,11 @@ class Running:
                 raise ServerFailure(f"{asked}: {error}") from None
         right = self.answer
         for answer in answers:
+            if self.server.own and not self.application.accepts(answer, right):
+                raise ServerFailure(
+                    f"GET {self.server.target} is answered {answer.status}, not 200: name another "
+                    "path that it has (--path)"
+                )
             if not self.application.accepts(answer, right):
                 raise ServerFailure(
                     f"its answer is wrong: status {answer.status} and {len(answer.body)} bytes, "
@@ -197,7 +222,7 @@ class Running:
         """All processes of the server. Raises ServerFailure if it has died."""
         found = self.left()
         if self.main not in found:
-            code = self._tree.popen.poll()
+            code = self._tree.code()
             raise ServerFailure(f"it died, exit code {code}: {self.last_words()}")
         return found
 
@@ -228,9 +253,15 @@ class Running:
         return ""
 
     def last_words(self) -> str:
-        """The last two lines it wrote."""
+        """The last lines it wrote: two, or more of a server that the lab does not know."""
         lines = self.output().strip().splitlines()
+        if self.server.given and len(lines) > 1:
+            return "it said:\n  " + "\n  ".join(lines[-KEPT_LINES:])
         return f"it said: {without_paths(' / '.join(lines[-2:]))}" if lines else "it said nothing"
+
+    def at(self, target: str) -> str:
+        """What is asked for in place of a target: of an application of its own always the same."""
+        return self.server.target if self.server.own else target
 
     def stop(self) -> None:
         """Asks every process to end, kills what is left after STOP_SECONDS, waits for all."""

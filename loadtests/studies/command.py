@@ -22,12 +22,17 @@ from loadtests.replay import report as replay
 from loadtests.reporting import markdown, promises, sheets, terminal
 from loadtests.reporting.model import Section
 from loadtests.reporting.provenance import colophon, lost
+from loadtests.servers.registry import given
 from loadtests.soak import report as soak
 from loadtests.stats.results import Results, study_of
 from loadtests.store import Record
 from loadtests.studies import engine
 from loadtests.studies.catalogue import STUDIES
 from loadtests.studies.study import FULL, QUICK, TINY, Study
+from loadtests.verdict import command as verdict
+from loadtests.verdict import report as verdicts
+from loadtests.verdict import rounds
+from loadtests.verdict.sides import is_file
 
 ORIGIN = "Made by `python -m loadtests report` from raw results; not edited by hand."
 ALL_FIGURES = "`make figures` draws all figures of these results into `build/figures/`."
@@ -45,11 +50,22 @@ def add(commands: Any) -> None:
         _common(command, [study])
         study.arguments(command)
     summary = (
-        "run the ten old studies, or those named, one after the other, and make one page of it"
+        "tell which of two is faster: commands, servers, commits or results; or run the ten old "
+        "studies, or those named, one after the other, and make one page of it"
     )
     command = commands.add_parser("compare", help=summary, description=summary)
-    command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(STUDIES)}")
+    told = f"A B, or studies, of: {' '.join(STUDIES)}"
+    command.add_argument("names", nargs="*", metavar="A B", help=told)
     _common(command, list(STUDIES.values()))
+    verdict.add_arguments(command)
+    command.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace, command: str) -> int:
+    """Two of anything; without any names, or with the names of studies, the studies."""
+    known = all(any(study.startswith(name) for study in STUDIES) for name in options.names)
+    pair = len(options.names) == 2 or any(map(is_file, options.names))
+    return (verdict.run if pair and not known else measure)(options, command)
 
 
 def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
@@ -84,6 +100,7 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     ]
     for flag, kind, metavar, words in options:
         command.add_argument(f"--{flag}", type=kind, metavar=metavar, help=words)
+    given.add_arguments(command)
     command.set_defaults(studies=chosen, run=measure)
 
 
@@ -122,7 +139,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
     fixtures = contextlib.ExitStack()
     try:
         for study in chosen:
-            servers = _servers(study, options.servers, len(chosen) > 1)
+            servers = _servers(study, options, len(chosen) > 1)
             own = _own(study, options)
             amount = next((one for one in study.scales if one.name == scale), study.scales[0])
             rounds, seconds = options.rounds or amount.rounds, options.seconds or amount.seconds
@@ -155,17 +172,26 @@ def measure(options: argparse.Namespace, command: str) -> int:
         if records:
             print(f"raw results: {writing.lost or path}", file=sys.stderr)
     strict = {study.name for study in chosen if study.strict}
-    failed = any(one.get("study") in strict for one in results.failures)
+    mine = {server.name for server in given.chosen(options)}
+    failed = any(one.get("study") in strict or one["server"] in mine for one in results.failures)
     return int(bool(unmade or writing.lost or failed))
 
 
-def _servers(study: Study, asked: Sequence[str], many: bool) -> Sequence[Any]:
-    """Those that were asked for, of `many` studies those that each knows; else the usual ones."""
-    known = study.servers()
+def _servers(study: Study, options: argparse.Namespace, many: bool) -> Sequence[Any]:
+    """Those that were asked for, of `many` studies those that each knows; else the usual ones.
+
+    Servers with a command or a URL come first; without `--servers` they are all.
+    """
+    known, asked = study.servers(), options.servers
+    theirs = given.chosen(options, (one.name for one in known))
+    if theirs and not study.given:
+        able = " ".join(one.name for one in STUDIES.values() if one.given)
+        raise LabError(f"{study.name} has servers of its own only. Those that take others: {able}")
     if asked and not many:
-        return choose("server", known, asked)
-    wanted = [one for one in known if one.name in study.usual] or known
-    return [one for one in known if one.name.startswith(tuple(asked))] if asked else wanted
+        return [*theirs, *choose("server", known, asked)]
+    if asked or theirs:
+        return [*theirs, *(one for one in known if one.name.startswith(tuple(asked or ())))]
+    return [one for one in known if one.name in study.usual] or known
 
 
 def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
@@ -173,6 +199,8 @@ def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     study.arguments(parser)
     own = argparse.Namespace(**{**vars(parser.parse_args([])), **vars(options)})
+    # Who names servers gets those, and not a study's usual choice.
+    own.servers = options.servers or [one.name for one in options.given or ()] or None
     if study.experiments:
         asked = options.names if len(options.studies) == 1 else ()
         for name in asked:
@@ -206,9 +234,19 @@ def title(names: Sequence[str]) -> str:
     return "All studies" if len(names) > 2 else " and ".join(names).capitalize()
 
 
+def notices(results: Results) -> list[Section]:
+    """What has to be known before anything is compared."""
+    own = {name: at for run in results.runs for name, at in run.get("own", {}).items()}
+    if not own:
+        return []
+    words = ", ".join(f"{name} answers GET {target}" for name, target in own.items())
+    answer = f"{words} of its own application, whatever the study asks of others."
+    return [Section("Servers of your own", answer=answer)]
+
+
 def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
     """What is told of the studies of which something was measured."""
-    told: list[Section] = []
+    told = notices(results)
     for study in chosen:
         own = results.of_study(study.name, study.experiments)
         if own.samples or own.figures or own.failures:
@@ -228,6 +266,7 @@ def by_study(records: list[Record]) -> dict[str, list[Section]]:
     told[ADVISE] = advice.stored(results)
     told[prove.PROVE] = prove.sections(results)
     told[replay.NAME] = replay.sections(results)
+    told[rounds.NAME] = verdicts.sections(records)
     return {name: own for name, own in told.items() if own}
 
 

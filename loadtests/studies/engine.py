@@ -99,6 +99,8 @@ class Trial:
         Raises ServerFailure if it dies or answers nothing.
         """
         lab = self.lab
+        if running.server.own:
+            scenario = replace(scenario, target=running.at(scenario.target), body=b"")
         if warm:
             scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
         for seconds in longer(lab.seconds):
@@ -282,6 +284,7 @@ def run(
         server_core=lab.server_core,
         client_core=lab.client_core,
         commands={server.name: server.command.replace("~", " ") for server in servers},
+        own={server.name: server.target for server in servers if server.own},
         machine=machine.describe(versions(servers), client),
         **more,
     )
@@ -301,6 +304,8 @@ def run(
                 done += 1
                 lab.store.add("done", what=step.what, **more)
             except (ServerFailure, LabError) as failure:
+                if step.server.given and not done:
+                    raise LabError(f"{step.server.name}: {failure}") from None
                 outcome = f"failed: {failure}"
                 what, reason = step.what, str(failure)
                 lab.store.add("failure", server=step.server.name, what=what, reason=reason, **more)

@@ -36,7 +36,7 @@ def rounds(
 
 def warm(running: Running, target: str, core: int | None) -> None:
     """Requests before any is measured: some begin processes and load applications only now."""
-    load = (WARM_SECONDS, WARM_CONNECTIONS, [[target]])
+    load = (WARM_SECONDS, WARM_CONNECTIONS, [[running.at(target)]])
     fetch.drive(running.port, *load, requests=WARM_REQUESTS, keep=False, core=core)
 
 
@@ -61,7 +61,8 @@ def load(
 ) -> tuple[Traced, float]:
     """What became of each request for a target, and the CPU seconds of the server for them."""
     before = cpu_seconds(running)
-    traced = fetch.traced(running.port, seconds, at_once, [[target]], core=lab.client_core, **how)
+    visits, core = [[running.at(target)]], lab.client_core
+    traced = fetch.traced(running.port, seconds, at_once, visits, core=core, **how)
     return traced, cpu_seconds(running) - before
 
 

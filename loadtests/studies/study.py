@@ -61,6 +61,9 @@ class Study:
     `servers` are all it knows, in the order of its tables; those named in `usual`, or else all, are
     measured if none are asked for. `report` is given its own results only.
 
+    One that takes `given` servers can measure those that the command line names: with applications
+    of their own, too.
+
     `experiments` are its parts that can be chosen on the command line, each the `experiment` of its
     records; the plan gets those that were chosen as `names`. A study without parts has records of
     its own name. Samples of the studies `also` count for its promises, too. The first of `scales`
@@ -80,5 +83,6 @@ class Study:
     also: Sequence[str] = ()
     scales: Sequence[Scale] = (QUICK, FULL, TINY)
     usual: Sequence[str] = ()
+    given: bool = False
     wrk: bool = False
     strict: bool = False

@@ -7,6 +7,7 @@ test_clients.py        The clients of the load lab: requests, counts and reports
 test_command.py        A run of a study that is interrupted, resumed, or has no room for its results
 test_commits.py        Figures of two commits: instructions by callgrind, and memory
 test_cpu_affinity.py   The CPUs that the lab may keep busy: quotas of cgroups, and here
+test_given.py          Servers that the command line names: by a command, or by a URL
 test_http2_line.py     Clients of HTTP/2 of a steady load: lost streams, and those to be sent again
 test_imports.py        What the lab imports: of the server what its documents promise
 test_installation.py   The lab's wheel in a fresh environment; the lab in a clone that is not built
@@ -17,5 +18,6 @@ test_reporting.py      Layout of reports: numbers, figures, the page, Markdown a
 test_servers.py        The servers of the studies: names, colours and pages, start and stop of each
 test_soak.py           The soak: a short run, and detection of every fault
 test_variance.py       Analysis of variance: against tables, textbook examples and the study of 2001
+test_verdict.py        Verdicts on two servers: error rates by simulation, stored runs, a real run
 studies/               The studies of the load lab: calculations, reports, and a small run of each
 """

@@ -3,6 +3,7 @@
 Servers that are not installed are left out and named.
 
 - `server`: a server: command, files and package; whether it can run here, and its version.
+- `given`: servers that the command line names, by a command or by a URL.
 - `commands`: command lines of the servers, with what varies as arguments.
 - `apache`: configurations of Apache.
 - `wsgi`: servers of WSGI applications: ours and others.
@@ -18,6 +19,7 @@ Servers that are not installed are left out and named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from zlib import crc32
 
 from loadtests.arguments import unknown
 from loadtests.servers.registry import content, develop
@@ -65,7 +67,8 @@ def named(names: Iterable[str]) -> list[Server]:
     return chosen
 
 
-UNKNOWN = "#8a8f98"
+OTHERS = ("#b3541e", "#2f6f4f", "#7d3c98", "#117a8b", "#a61e4d", "#5c6b2f")
+"""Of servers that are in no registry."""
 FAMILIES = {
     "poorhttp": "#0b4f9e",
     "single": "#0b4f9e",
@@ -96,4 +99,4 @@ _COLOURS = {one.name: one.colour for one in REGISTERED}
 def colour_of(name: str) -> str:
     """The colour of a server by its name: its own, or else that of its family."""
     fitting = (hue for family, hue in FAMILIES.items() if name.lower().startswith(family))
-    return _COLOURS.get(name) or next(fitting, UNKNOWN)
+    return _COLOURS.get(name) or next(fitting, OTHERS[crc32(name.encode()) % len(OTHERS)])

@@ -1,16 +1,17 @@
 """A server that can be measured: command, files and package; whether it can run here.
 
 In a command, {python} is our interpreter, {scripts} the folder of its programs, {port} a free port
-of 127.0.0.1, {first} and {second} two more for servers behind a proxy, {module} and {callable} name
-the application (its folder is the working directory), {backlog} is the longest backlog that the
-kernel allows up to 2048, {folder} a folder and {log} a file in it that vanish with the run, {root}
-is the folder that is served, a name of `loadtests.programs` the path of that program, and {floor},
-{body}, {content_type} and {request_body} are what the floor needs. "~" is a space within a word.
+of {host} (127.0.0.1), {first} and {second} two more for servers behind a proxy, {module} and
+{callable} name the application (its folder is the working directory), {backlog} is the longest
+backlog that the kernel allows up to 2048, {folder} a folder and {log} a file in it that vanish with
+the run, {root} is the folder that is served, a name of `loadtests.programs` the path of that
+program, and {floor}, {body}, {content_type} and {request_body} are what the floor needs. "~" is a
+space within a word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,8 @@ from pathlib import Path
 from loadtests import programs
 from loadtests.clients.native import compiled
 from loadtests.errors import LabError
-from loadtests.servers.application import Application
+from loadtests.network.port import LOOPBACK
+from loadtests.servers.application import OWN, Application
 from loadtests.servers.peers import failures
 
 BASELINE = Path(__file__).parents[1] / "baseline" / "floor.c"
@@ -59,6 +61,32 @@ class Server:
     def peer(self) -> bool:
         """Whether it is somebody else's server: neither ours nor the floor."""
         return self.package not in ("", "poorhttp") or bool(self.programs)
+
+    @property
+    def given(self) -> bool:
+        """Whether the command line has named it (`given`): it is not in the registry."""
+        return False
+
+    @property
+    def own(self) -> bool:
+        """Whether it answers with an application of its own, whatever the lab would ask for."""
+        return self.application is OWN
+
+    @property
+    def is_told_its_port(self) -> bool:
+        """Whether the lab says where it listens."""
+        return True
+
+    @property
+    def movable(self) -> bool:
+        """Whether it can listen on the host of another network."""
+        return True
+
+    def argv(self, values: Mapping[str, object], ip: str) -> list[str]:
+        """The words of its command with these values."""
+        # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
+        words = self.command.replace(LOOPBACK, ip).split()
+        return [part.replace("~", " ").format(**values) for part in words]
 
 
 def chosen(known: Iterable[Server], names: Iterable[str]) -> list[Server]:

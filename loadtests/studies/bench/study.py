@@ -29,7 +29,8 @@ def asked_for(servers: Sequence[Server], options: argparse.Namespace) -> Sequenc
     known = [
         name for name in options.servers or () if any(s.name.startswith(name) for s in servers)
     ]
-    return registry.named(known) if options.servers else servers
+    given = [server for server in servers if server.given]
+    return [*given, *registry.named(known)] if options.servers else servers
 
 
 def _compare(
@@ -62,6 +63,7 @@ BENCH = Study(
     report.compared,
     _arguments,
     usual=tuple(server.name for server in SERVERS if server.compared),
+    given=True,
     scales=(replace(FULL, seconds=2.0), QUICK, TINY),
     wrk=True,
 )

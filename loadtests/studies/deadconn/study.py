@@ -11,7 +11,7 @@ from functools import partial
 
 from loadtests.apps.pattern import pieces
 from loadtests.clients.adverse.handle import AdverseClients
-from loadtests.clients.connection import Connection, request_bytes
+from loadtests.clients.connection import Connection
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
@@ -162,7 +162,7 @@ def _wait(running: Running, files: int, count: int) -> None:
         )
     try:
         with Connection(running.port, ANSWER_SECONDS) as connection:
-            connection.ask(request_bytes(f"/{SIZES[0]}"))
+            connection.ask(running.request)
     except (OSError, ServerFailure) as error:
         running.processes()
         raise ServerFailure(
@@ -363,6 +363,7 @@ STUDY = Study(
     servers,
     plan,
     report,
+    given=True,
     # Short samples: there are 24 a server and round.
     scales=(Scale("quick", 1, 0.45), Scale("full", 2, 0.45), Scale("tiny", 1, 0.2)),
 )

@@ -75,7 +75,9 @@ def _turns(lab: Lab, clients: Sequence[Client], told: set[str], number: int, ser
     first = number % len(there)
     rates = {}
     with Running(server, PAGE, core=lab.server_core) as running:
-        there[0].drive(Job(running.port, WARM_SECONDS, CONNECTIONS), lab.client_core)
+        there[0].drive(
+            Job(running.port, WARM_SECONDS, CONNECTIONS, running.at("/")), lab.client_core
+        )
         for client in [*there[first:], *there[:first]]:
             running.processes()
             try:
@@ -108,7 +110,9 @@ def _take(lab: Lab, number: int, server: Server, client: Client, running: Runnin
     """Stores a sample and returns its requests per second."""
     for seconds in longer(lab.seconds):
         before = resources.cpu_seconds(running.processes())
-        load = client.drive(Job(running.port, seconds, CONNECTIONS), lab.client_core)
+        load = client.drive(
+            Job(running.port, seconds, CONNECTIONS, running.at("/")), lab.client_core
+        )
         cpu = resources.cpu_seconds(running.processes()) - before
         if not load.is_silent:
             break
@@ -136,4 +140,5 @@ STUDY = Study(
     plan,
     report.report,
     arguments,
+    given=True,
 )

@@ -64,7 +64,8 @@ def plan(
     lab = replace(lab, rounds=RUNS.get(scale.name, FEWEST_RUNS))
     steps = sample.rounds(lab, chosen, f"{NAME} L1 to L3", partial(_take, lab, scale, None), "run")
     for way, names in {} if options.local else REMOTE.items():
-        those = [one for one in chosen if options.servers is not None or one.name in names]
+        asked = options.servers is not None
+        those = [one for one in chosen if one.movable and (asked or one.name in names)]
         what = f"{NAME} R1 to R3 {way.name}"
         steps += sample.rounds(lab, those, what, partial(_take, lab, scale, way), "run")
     return steps
@@ -87,7 +88,7 @@ def _take(lab: Lab, scale: Scale, way: Way | None, number: int, server: Server) 
 
 def _ask(lab: Lab, one: Running, targets: Sequence[str]) -> fetch.Traced:
     """Asks for them. Raises ServerFailure if it did not get them all."""
-    visits, requests = [[target] for target in targets], len(targets)
+    visits, requests = [[one.at(target)] for target in targets], len(targets)
     seen = fetch.traced(
         one.port, LONGEST, 1, visits, requests=requests, host=one.ip, core=lab.client_core
     )
@@ -169,4 +170,5 @@ STUDY = Study(
     plan,
     report.report,
     arguments,
+    given=True,
 )

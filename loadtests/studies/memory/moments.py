@@ -36,7 +36,6 @@ LAST = MOMENTS[-1]
 QUIET_SECONDS = patience(5.0)
 SECONDS = patience(20.0)
 """Within which all parallel requests must be answered."""
-REQUEST = request_bytes("/", [("Connection", "close")])
 ATTEMPTS = 5
 PS_SECONDS = patience(10.0)
 
@@ -77,13 +76,14 @@ def ask(running: Running, count: int) -> None:
     """
     deadline = time.monotonic() + SECONDS
     answered = 0
+    request = request_bytes(running.at("/"), [("Connection", "close")])
     try:
         with contextlib.ExitStack() as stack, selectors.DefaultSelector() as waiting:
             for _ in range(count):
                 connection = stack.enter_context(Connection(running.port, timeout=SECONDS / 2))
                 waiting.register(connection, selectors.EVENT_READ, connection)
             for key in waiting.get_map().values():
-                key.data.send(REQUEST)
+                key.data.send(request)
             while waiting.get_map():
                 ready = waiting.select(max(deadline - time.monotonic(), 0))
                 if not ready:

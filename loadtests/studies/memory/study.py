@@ -73,4 +73,5 @@ STUDY = Study(
     lambda: MEMORY,
     plan,
     report,
+    given=True,
 )

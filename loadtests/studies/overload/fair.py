@@ -45,11 +45,11 @@ def _take(lab: Lab, number: int, server: Server) -> str:
             running.port,
             BEFORE + seconds,
             COMPUTING,
-            [[LONG]],
+            [[running.at(LONG)]],
             keep=True,
             core=lab.client_core,
         )
-        fetch.drive(running.port, BEFORE, 1, [[SHORT]], core=lab.client_core)
+        fetch.drive(running.port, BEFORE, 1, [[running.at(SHORT)]], core=lab.client_core)
         traced, cpu = sample.load(lab, running, seconds, 1, SHORT, keep=True, think=PAUSE)
         computed = len(computing.result().trace.total()) / (BEFORE + seconds)
     taken = sample.described(NAME, traced, cpu) | {"computed": computed}

@@ -88,14 +88,16 @@ def _running(lab: Lab, handler: Handler, server: Server) -> Running:
 def _capacity(lab: Lab, scale: Scale, handler: Handler, running: Running) -> float:
     """Requests per second, each on a connection of its own, of clients that wait for answers."""
     # One after the other: a client that has left leaves a request behind.
-    fetch.drive(running.port, 1.0, 1, [[handler.target]], requests=50, core=lab.client_core)
+    fetch.drive(
+        running.port, 1.0, 1, [[running.at(handler.target)]], requests=50, core=lab.client_core
+    )
     # Some are slower with many at once, and those without limits quicker.
     rate = max(
         fetch.drive(
             running.port,
             scale.amounts.closed,
             connections,
-            [[handler.target]],
+            [[running.at(handler.target)]],
             keep=False,
             core=lab.client_core,
         ).rate
@@ -123,7 +125,7 @@ def _load(
         running.port,
         before_seconds + lab.seconds,
         1,
-        [[handler.target]],
+        [[running.at(handler.target)]],
         rate=rate,
         # More than can be there, so that the run never stops for it.
         most_unanswered=round(2 * rate * PATIENCE) + 100,

@@ -38,10 +38,12 @@ def plan(
     steps: list[Step] = []
     if open_load.NAME in options.names:
         rounds = replace(lab, rounds=scale.rounds_of(open_load.NAME))
-        steps += open_load.steps(rounds, scale, [one for one in chosen if one in OVERLOADED])
+        steps += open_load.steps(
+            rounds, scale, [one for one in chosen if one in OVERLOADED or one.given]
+        )
     if fair.NAME in options.names:
         rounds = replace(lab, rounds=scale.rounds_of(fair.NAME))
-        steps += fair.steps(rounds, [one for one in chosen if one in EIGHT_THREADS])
+        steps += fair.steps(rounds, [one for one in chosen if one in EIGHT_THREADS or one.given])
     return steps
 
 
@@ -60,5 +62,6 @@ STUDY = Study(
     plan,
     report,
     experiments=(open_load.NAME, fair.NAME),
+    given=True,
     scales=SCALES,
 )

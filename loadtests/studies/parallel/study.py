@@ -331,4 +331,5 @@ STUDY = Study(
     plan,
     report,
     arguments,
+    given=True,
 )

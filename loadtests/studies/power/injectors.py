@@ -40,6 +40,7 @@ class Order:
     stagger: float
     core: int | None
     pool: ThreadPoolExecutor
+    targets: Sequence[str] = TARGETS
 
 
 class Injector(NamedTuple):
@@ -68,7 +69,7 @@ def processes(order: Order) -> Injected:
 
     def run(number: int) -> fetch.Traced:
         random = Random(SEED + number)
-        visits = [[random.choice(TARGETS)] for _ in range(order.requests)]
+        visits = [[random.choice(order.targets)] for _ in range(order.requests)]
         time.sleep(max(0.0, begin + number * order.stagger - time.monotonic()))
         host, core = order.address, order.core
         return fetch.traced(
@@ -92,7 +93,7 @@ def workers(order: Order) -> Injected:
 
     Raises ServerFailure if a request failed, and LabError if they are too late.
     """
-    plan = {"seconds": 0, "targets": TARGETS, "requests": order.requests, "seed": SEED}
+    plan = {"seconds": 0, "targets": order.targets, "requests": order.requests, "seed": SEED}
     plan["stagger"] = order.stagger
     url, count = f"http://{order.address}:{order.port}", order.count
     outcome = swarm.run("Injector", plan, url, count, count, order.core, LONGEST_OF_LOCUST)

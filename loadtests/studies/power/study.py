@@ -11,7 +11,7 @@ from typing import Any
 
 from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.servers.pages import running
+from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.studies import sample
@@ -106,7 +106,8 @@ def _take(
     core = lab.client_core
     # Injectors end when they are refused, so the server ends before their threads are awaited.
     with ThreadPoolExecutor(MOST) as pool, running(server, lab.server_core) as one:
-        order = injectors.Order(one.ip, one.port, at_once or STAGGERED, requests, 0.0, core, pool)
+        count, targets = at_once or STAGGERED, [one.at(target) for target in TARGETS]
+        order = injectors.Order(one.ip, one.port, count, requests, 0.0, core, pool, targets)
         if not at_once:
             order = replace(order, stagger=_stagger(order, by))
         before = sample.cpu_seconds(one)
@@ -163,4 +164,5 @@ STUDY = Study(
     plan,
     report.report,
     arguments,
+    given=True,
 )

@@ -51,6 +51,8 @@ def _take(lab: Lab, number: int, server: Server) -> str:
     where: dict[str, Any] = {"rate_bits": LAN.rate}
     with contextlib.ExitStack() as stack:
         try:
+            if not server.movable:
+                raise LabError(f"{server.name} is not told its {{host}}")
             ends = stack.enter_context(apart(LAN))
         except LabError as reason:
             where = {"local": str(reason)}
@@ -66,7 +68,7 @@ def _take(lab: Lab, number: int, server: Server) -> str:
 
 
 def _load(lab: Lab, one: Running, interface: str) -> dict[str, Any]:
-    visits = [[target] for target in TARGETS for _ in range(REQUESTS)]
+    visits = [[one.at(target)] for target in TARGETS for _ in range(REQUESTS)]
 
     def ask(seconds: float, requests: int = 0) -> fetch.Traced:
         seen = fetch.traced(
@@ -245,5 +247,6 @@ STUDY = Study(
     lambda: FIVE_PAGES,
     plan,
     report,
+    given=True,
     scales=(Scale("quick", 1, 2.5), Scale("full", 2, 4.0), Scale("tiny", 1, 1.0)),
 )

@@ -32,7 +32,7 @@ def plan(
 ) -> list[Step]:
     """Every server once a round, with both pages."""
     requests = max(FEWEST, round(REQUESTS * scale.share / scale.rounds))
-    return sample.rounds(lab, chosen, NAME, partial(_take, lab, requests))
+    return sample.rounds(lab, with_pages(chosen), NAME, partial(_take, lab, requests))
 
 
 def _take(lab: Lab, requests: int, number: int, server: Server) -> str:
@@ -115,7 +115,8 @@ STUDY = Study(
     NAME,
     "one request after another, each on a connection of its own",
     poorhttp_2010.SOURCE,
-    lambda: with_pages(ALONE_AND_PROXIED),
+    lambda: ALONE_AND_PROXIED,
     plan,
     report,
+    given=True,
 )

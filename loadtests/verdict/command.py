@@ -1,0 +1,194 @@
+"""The command `compare A B`: which of two is faster, or that it is not to be told."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from pathlib import Path
+
+from loadtests import store
+from loadtests.arguments import names, number
+from loadtests.errors import LabError
+from loadtests.measure import disturbance, machine
+from loadtests.measure.cpu_affinity import cores
+from loadtests.servers import registry
+from loadtests.stats.results import Results
+from loadtests.stats.verdict import ERROR, LOOKS, ZONE
+from loadtests.verdict import report, sides, stored
+from loadtests.verdict.quantities import QUANTITIES, Quantity, Verdict
+from loadtests.verdict.report import Comparison
+from loadtests.verdict.rounds import NAME, Load, Rounds
+from loadtests.verdict.thresholds import HOLDS, UNKNOWN, condition
+
+CONDITION_HOLDS, NOT_TOLD = 3, 4
+"""Exit codes."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a comparison of two."""
+    group = parser.add_argument_group(
+        "two of anything",
+        "A and B are commands ('NAME=gunicorn -b {host}:{port} app:app'), URLs, servers of "
+        "`python -m loadtests list`, commits of this clone ('.' is the working tree), or files of "
+        f"results. B is faster or slower than A only if the interval excludes a difference of "
+        f"{ZONE * 100:g} %; if they are the same, at most {ERROR * 100:g} % of comparisons say "
+        "otherwise.",
+    )
+    add = group.add_argument
+    add(
+        "--metric",
+        type=_metrics,
+        default=list(QUANTITIES),
+        metavar="NAME,NAME",
+        help=f"what is compared, of: {' '.join(QUANTITIES)}; the first decides (default cpu)",
+    )
+    add(
+        "--fail-if",
+        dest="conditions",
+        action="append",
+        type=condition,
+        default=[],
+        metavar="CONDITION",
+        help="'p99 > 1.1 * base', 'memory > 80 MiB' or slower (repeatable): exit code "
+        f"{CONDITION_HOLDS} if the whole interval says so",
+    )
+    told = f"what is not to be told fails, too: exit code {NOT_TOLD}"
+    add("--strict", action="store_true", help=told)
+    add("--zone", type=number(0, 100), default=ZONE * 100, metavar="PERCENT", help="counts as none")
+    limit = number(1, 86_400)
+    add("--within", type=limit, default=180.0, metavar="S", help="and so many seconds (180)")
+    whole = number(1, 10_000, kind=int)
+    add("--connections", type=whole, default=Load.connections, metavar="N", help="default 8")
+    told = "requests per second, sent by the clock (default: as fast as they are answered)"
+    add("--rate", type=number(0.1, 1e6), default=0.0, metavar="R", help=told)
+    for kind in ("json", "csv", "junit"):
+        add(f"--{kind}", type=Path, metavar="FILE", help=f"write the verdict as {kind.upper()}")
+
+
+def _metrics(text: str) -> list[str]:
+    chosen = names(text)
+    for name in chosen:
+        if name not in QUANTITIES:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of: {' '.join(QUANTITIES)}")
+    return chosen
+
+
+def run(options: argparse.Namespace, command: str) -> int:
+    """Measures or reads, tells the verdict, writes what was asked for; returns the exit code."""
+    words, quantities = options.names, [QUANTITIES[name] for name in options.metric]
+    if any(map(sides.is_file, words)):
+        found = _stored(words, quantities, options.zone / 100)
+    else:
+        found = _measured(words, quantities, options, command)
+    found = Comparison(found.names, found.verdicts, found.remarks, options.conditions)
+    for one in options.conditions:
+        if one.sign and one.name not in options.metric:
+            raise LabError(f"{one.text!r}: {one.name} is not compared (--metric)")
+    print(report.text(found))
+    try:
+        for kind in ("json", "csv", "junit"):
+            if path := getattr(options, kind):
+                getattr(report, f"write_{kind}")(found, path)
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from None
+    outcomes = {outcome for _, outcome in found.judged()}
+    if HOLDS in outcomes:
+        return CONDITION_HOLDS
+    unknown = UNKNOWN in outcomes or (not outcomes and found.first.reason)
+    return NOT_TOLD if options.strict and unknown else 0
+
+
+def _stored(words: list[str], quantities: list[Quantity], zone: float) -> Comparison:
+    if not all(map(sides.is_file, words)):
+        raise LabError("results are compared with results: name two files, or two servers")
+    files = [Path(word) for word in words]
+    if len(files) == 1:
+        results = Results(store.load(files))
+        verdicts = stored.side_by_side(results, quantities, zone)
+        names = next(run["sides"] for run in reversed(results.runs) if "sides" in run)
+        return Comparison(names, {one.quantity.title: one for one in verdicts})
+    before, after = (Results(store.load([file])) for file in files)
+    last: LabError | None = None
+    for quantity in quantities:
+        try:
+            found = stored.apart(before, after, quantity, zone)
+        except LabError as error:
+            last = last or error
+            continue
+        told = [
+            f"{sum(one.word == word for one in found.values())} {word}"
+            for word in dict.fromkeys(one.word for one in found.values())
+        ]
+        how = (
+            f"Runs measured apart, {quantity.title}: {', '.join(told)}. The noise between runs is "
+            "estimated from runs of the same server, or from the other servers of both files."
+        )
+        return Comparison([file.name for file in files], found, [how])
+    assert last
+    raise last
+
+
+def _measured(
+    words: list[str], quantities: list[Quantity], options: argparse.Namespace, command: str
+) -> Comparison:
+    first, second = words
+    pair = sides.both((first, second), options)
+    name = store.now()
+    path = (options.output or store.new_path(name)).resolve()
+    keeping = store.Store(path, name)
+    keeping.study = NAME
+    placed = cores()
+    os.sched_setaffinity(0, {placed[1]})
+    load = Load(options.seconds or Load.seconds, options.connections, options.rate)
+    rounds = Rounds(
+        pair,
+        load,
+        keeping,
+        placed,
+        quantities[0],
+        options.zone / 100,
+        options.rounds or LOOKS[-1],
+        options.within,
+    )
+    servers = [one.server for one in pair]
+    about = {"sides": rounds.names, "load": load.words(), "zone": rounds.zone, "seed": rounds.seed}
+    keeping.add(
+        "run",
+        command=command,
+        seconds=load.seconds,
+        server_core=placed[0],
+        client_core=placed[1],
+        commands={one.name: one.command.replace("~", " ") for one in servers},
+        machine=machine.describe(registry.versions(servers)),
+        **about,
+    )
+    try:
+        ended = rounds.run()
+    finally:
+        keeping.close()
+    print(f"raw results: {path}", file=sys.stderr)
+    verdicts = stored.judged(
+        rounds.calm(), rounds.samples, rounds.names, quantities, options.zone / 100
+    )
+    verdicts = [_busy(one, rounds) for one in verdicts]
+    told = disturbance.told(rounds.disturbances)
+    remarks = [
+        f"{load.words()}; {ended}, {rounds.seconds:.0f} s.",
+        f"In the median sample {told}; left out: "
+        f"{(len(rounds.samples) - len(rounds.calm())) // 4} of {len(rounds.samples) // 4} rounds.",
+        f"The client used {statistics.median(one['client_busy'] for one in rounds.samples):.0%} of "
+        "its core.",
+    ]
+    if pair[0].server.own != pair[1].server.own:
+        remarks.append("They do not serve the same application, so this is not about servers only.")
+    return Comparison(rounds.names, {one.quantity.title: one for one in verdicts}, remarks)
+
+
+def _busy(one: Verdict, rounds: Rounds) -> Verdict:
+    """With the share that others used, if it is the reason why nothing is to be told."""
+    if one.reason != stored.BUSY:
+        return one
+    words = disturbance.told(rounds.disturbances)
+    return Verdict(one.quantity, one.ratio, one.before, one.after, words, one.zone)

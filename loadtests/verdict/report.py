@@ -1,0 +1,213 @@
+"""A comparison in words, as a section of a page, as JSON, CSV and JUnit."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from loadtests.reporting.cells import MINUS, brief
+from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.stats.results import Results
+from loadtests.stats.verdict import UNDECIDED, ZONE
+from loadtests.verdict import stored
+from loadtests.verdict.quantities import QUANTITIES, Verdict, differences
+from loadtests.verdict.rounds import NAME
+from loadtests.verdict.thresholds import HOLDS, UNKNOWN, Condition
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """B against A: the verdicts by the words for what each is on; the first one counts.
+
+    `remarks` are sentences on the run.
+    """
+
+    names: Sequence[str]
+    verdicts: Mapping[str, Verdict]
+    remarks: Sequence[str] = ()
+    conditions: Sequence[Condition] = field(default_factory=tuple)
+
+    @property
+    def first(self) -> Verdict:
+        """The one that the headline tells."""
+        return next(iter(self.verdicts.values()))
+
+    def judged(self) -> list[tuple[Condition, str]]:
+        """Each condition, and whether it holds."""
+        by_name = {one.quantity.name: one for one in self.verdicts.values()}
+        return [(one, one.judged(by_name)) for one in self.conditions]
+
+
+def change(ratio: float) -> str:
+    """A ratio as a change: `+5.1 %`."""
+    if math.isinf(ratio):
+        return "any"
+    percent = (ratio - 1) * 100
+    return f"{'+' if percent >= 0 else MINUS}{abs(percent):.1f} %"
+
+
+def interval(one: Verdict) -> str:
+    """The interval with its confidence."""
+    ratio = one.ratio
+    if math.isinf(ratio.high):
+        return "no interval"
+    return f"{change(ratio.low)} to {change(ratio.high)}"
+
+
+def headline(found: Comparison) -> str:
+    """The verdict in one or two sentences."""
+    one, (a, b) = found.first, found.names
+    ratio, quantity = one.ratio, one.quantity
+    medians = f"{brief(one.after)} {quantity.unit} instead of {brief(one.before)}"
+    sure = f"{(1 - ratio.error) * 100:.3g} % interval {interval(one)}, {ratio.rounds} rounds"
+    if one.reason:
+        return f"Not to be told: {one.reason}, so no winner is named between {a} and {b}."
+    if one.side == UNDECIDED:
+        below = (
+            f" Any difference is below {one.zone * 100:g} %." if ratio.is_alike(one.zone) else ""
+        )
+        return (
+            f"Not to be told whether {b} is faster or slower than {a}: {quantity.title} "
+            f"{change(ratio.estimate)} ({sure}).{below}"
+        )
+    percent = abs(ratio.estimate - 1) * 100
+    return f"{b} is {percent:.1f} % {one.word} than {a}: {quantity.title} {medians} ({sure})."
+
+
+def text(found: Comparison) -> str:
+    """All of it for a terminal."""
+    lines = [headline(found), ""]
+    wide = max(map(len, found.verdicts))
+    for words, one in found.verdicts.items():
+        unit = one.quantity.unit
+        told = f"{brief(one.before):>10} {brief(one.after):>10} {unit:4} {interval(one):>24}"
+        why = f" ({one.reason})" if one.reason else ""
+        lines.append(f"{words:{wide}} {told}  {one.word}{why}")
+    lines += ["", *found.remarks]
+    for condition, outcome in found.judged():
+        lines.append(f"fail if {condition.text}: {outcome}")
+    return "\n".join(lines).strip()
+
+
+def table(found: Comparison) -> Table:
+    """A row for each verdict."""
+    heads = "quantity", *found.names, "unit", "change", "interval", "rounds", "verdict"
+    rows: list[list[Cell]] = [
+        [
+            words,
+            brief(one.before),
+            brief(one.after),
+            one.quantity.unit,
+            change(one.ratio.estimate),
+            interval(one),
+            float(one.ratio.rounds),
+            one.word + (f" ({one.reason})" if one.reason else ""),
+        ]
+        for words, one in found.verdicts.items()
+    ]
+    return Table("verdict", "", [Column(head) for head in heads], rows)
+
+
+def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
+    """What is told of the comparisons in these records, the last one first."""
+    results = Results([dict(one) for one in records])
+    told = []
+    for run in reversed([one for one in results.runs if one.get("study") == NAME]):
+        own = Results([one for one in results.records if one["run"] == run["run"]])
+        if not own.samples:
+            continue
+        verdicts = stored.side_by_side(own, QUANTITIES.values(), run.get("zone", ZONE))
+        found = Comparison(run["sides"], {one.quantity.title: one for one in verdicts})
+        a, b = found.names
+        lines = [
+            Line(title, colour, points)
+            for (title, field_), colour in zip(
+                (("CPU time per request", "cpu_us"), ("p50", "p50_us")),
+                ("#0b4f9e", "#c8452c"),
+                strict=True,
+            )
+            if (points := _points(own, found.names, field_))
+        ]
+        figure = Lines(
+            "verdict-rounds",
+            f"{b} to {a}, round by round",
+            Axis("round"),
+            Axis("ratio"),
+            lines,
+            caption="Above 1 the second takes more. Rounds that others disturbed are left out.",
+            marks=True,
+        )
+        text_ = [f"Load: {run['load']}. Each round measures both servers twice, as ABBA or BAAB."]
+        told.append(Section(f"{b} against {a}", text_, [figure, table(found)], headline(found)))
+    return told
+
+
+def _points(own: Results, names: Sequence[str], name: str) -> list[tuple[float, float]]:
+    calm = [one for one in own.samples if not one["disturbed"]]
+    known = differences(calm, names, name)
+    return [(float(number), math.exp(one)) for number, one in enumerate(known, 1)]
+
+
+def write_json(found: Comparison, path: Path) -> None:
+    """The summary, for programs."""
+    summary = {
+        "a": found.names[0],
+        "b": found.names[1],
+        "verdict": found.first.word,
+        "headline": headline(found),
+        "quantities": [
+            {
+                "on": words,
+                "quantity": one.quantity.name,
+                "unit": one.quantity.unit,
+                "a": one.before,
+                "b": one.after,
+                "verdict": one.word,
+                "reason": one.reason,
+                "zone": one.zone,
+                **{
+                    name: None if isinstance(value, float) and math.isinf(value) else value
+                    for name, value in one.ratio._asdict().items()
+                },
+            }
+            for words, one in found.verdicts.items()
+        ],
+        "conditions": [{"text": one.text, "outcome": outcome} for one, outcome in found.judged()],
+        "remarks": list(found.remarks),
+    }
+    path.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_csv(found: Comparison, path: Path) -> None:
+    """A line for each verdict."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        heads = "on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict"
+        writer.writerow(heads)
+        for words, one in found.verdicts.items():
+            ratio = one.ratio
+            row = [words, one.quantity.unit, one.before, one.after, *ratio[:3], ratio.error]
+            writer.writerow([*row, ratio.rounds, one.word])
+
+
+def write_junit(found: Comparison, path: Path) -> None:
+    """A test case for each condition; without any, one that passes and has the verdict."""
+    judged = found.judged()
+    suite = ElementTree.Element("testsuite", name=f"{found.names[1]} against {found.names[0]}")
+    for name, outcome in [(one.text, outcome) for one, outcome in judged] or [("verdict", "")]:
+        case = ElementTree.SubElement(suite, "testcase", classname="loadtests.compare", name=name)
+        if outcome == HOLDS:
+            ElementTree.SubElement(case, "failure", message=headline(found)).text = text(found)
+        elif outcome == UNKNOWN:
+            ElementTree.SubElement(case, "skipped", message=headline(found))
+        ElementTree.SubElement(case, "system-out").text = text(found)
+    for tag, wanted in (("tests", None), ("failures", HOLDS), ("skipped", UNKNOWN)):
+        count = sum(outcome == wanted for _, outcome in judged) if wanted else len(suite)
+        suite.set(tag, str(count))
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

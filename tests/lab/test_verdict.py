@@ -1,0 +1,279 @@
+"""Verdicts on two servers: error rates by simulation, stored runs, conditions, a real run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from loadtests import __main__, store
+from loadtests.reporting.model import Section
+from loadtests.stats.results import Results
+from loadtests.stats.verdict import (
+    ERROR,
+    LESS,
+    LOOKS,
+    MORE,
+    UNDECIDED,
+    Ratio,
+    of_rounds,
+    of_runs,
+    signed_rank,
+)
+from loadtests.verdict import report, rounds, stored
+from loadtests.verdict.quantities import QUANTITIES, Verdict, differences
+from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, condition
+
+CPU = QUANTITIES["cpu"]
+RUNS = 400
+Noise = Callable[[random.Random, int], float]
+
+
+def steady(lot: random.Random, _: int) -> float:
+    """Two percent, as samples of half a second have on a quiet machine."""
+    return lot.gauss(0, 0.02)
+
+
+def drifting(lot: random.Random, slot: int) -> float:
+    """A machine that becomes slower all the time."""
+    return 0.01 * slot + lot.gauss(0, 0.02)
+
+
+def heavy(lot: random.Random, _: int) -> float:
+    """Now and then something takes several times as long."""
+    return abs(lot.gauss(0, 0.02)) + (lot.expovariate(1) if lot.random() < 0.1 else 0)
+
+
+def waves(lot: random.Random, slot: int) -> float:
+    """A neighbour that comes and goes with about the period of a round."""
+    return 0.1 * math.sin(slot * 2.1) + lot.gauss(0, 0.02)
+
+
+def simulated(lot: random.Random, noise: Noise, effect: float, zone: float) -> tuple[str, int]:
+    """What a run says, and after how many rounds, if B takes so much more."""
+    found: list[float] = []
+    for slot in range(LOOKS[-1]):
+        order = rounds.ORDERS[lot.random() < 0.5]
+        values = [which * effect + noise(lot, 4 * slot + n) for n, which in enumerate(order)]
+        both = [[v for v, of in zip(values, order, strict=True) if of == one] for one in (0, 1)]
+        found.append(sum(both[1]) / 2 - sum(both[0]) / 2)
+        if len(found) in LOOKS:
+            ratio = of_rounds(found, len(LOOKS))
+            if ratio.verdict(zone) != UNDECIDED:
+                return ratio.verdict(zone), len(found)
+    return UNDECIDED, len(found)
+
+
+class TestRounds:
+    @pytest.mark.parametrize("noise", [steady, drifting, heavy, waves])
+    def test_the_same_server_twice(self, noise: Noise) -> None:
+        """Without the zone, which only makes it more careful: no more errors than are promised."""
+        lot = random.Random(42)
+        wrong = sum(simulated(lot, noise, 0, 0)[0] != UNDECIDED for _ in range(RUNS))
+        assert wrong / RUNS <= ERROR
+
+    @pytest.mark.parametrize("noise", [steady, drifting])
+    @pytest.mark.parametrize("effect", [0.05, -0.05])
+    def test_one_that_differs_by_five_percent(self, noise: Noise, effect: float) -> None:
+        lot = random.Random(42)
+        said = [simulated(lot, noise, effect, 0.01) for _ in range(100)]
+        right = MORE if effect > 0 else LESS
+        assert sum(word == right for word, _ in said) >= 95
+        assert {word for word, _ in said} <= {right, UNDECIDED}
+        # A round takes about five seconds.
+        assert sorted(count for _, count in said)[94] <= 27
+
+    def test_against_a_table(self) -> None:
+        """Of ten pairs 8 means are beyond each end at 5 % (Hollander and Wolfe, table A.4)."""
+        values = [float(2**n) for n in range(10)]
+        means = sorted((a + b) / 2 for n, a in enumerate(values) for b in values[n:])
+        _, low, high = signed_rank(values, 0.05)
+        assert (low, high) == (means[8], means[-9])
+
+    def test_too_few_say_nothing(self) -> None:
+        assert of_rounds([0.1] * 4).verdict() == UNDECIDED
+        assert of_rounds([]).high == math.inf
+
+    def test_rounds_that_are_not_whole(self) -> None:
+        samples = [
+            {"server": name, "round": number, "cpu_us": value}
+            for number, name, value in ((1, "a", 1.0), (1, "b", math.e), (2, "a", 1.0))
+        ]
+        assert differences(samples, ("a", "b"), "cpu_us") == [1.0]
+
+
+class TestRuns:
+    def test_the_noise_is_that_of_runs(self) -> None:
+        lot = random.Random(1)
+        wrong = 0
+        for _ in range(RUNS):
+            runs = [[lot.gauss(0, 0.1) for _ in range(4)] for _ in range(2)]
+            wrong += of_runs(*runs, others=[]).verdict(0) != UNDECIDED
+        assert wrong / RUNS <= 0.07
+        assert of_runs([0, 0.01, -0.01], [0.5, 0.51, 0.49], []).verdict() == MORE
+
+    def test_the_noise_is_that_of_others(self) -> None:
+        lot = random.Random(1)
+        wrong = 0
+        for _ in range(RUNS):
+            # The second run is slower for all.
+            others = [0.3 + lot.gauss(0, 0.1) for _ in range(6)]
+            wrong += of_runs([0.0], [0.3 + lot.gauss(0, 0.1)], others).verdict(0) != UNDECIDED
+        assert wrong / RUNS <= 0.07
+        assert of_runs([0.0], [0.9], [0.3, 0.31, 0.29]).verdict() == MORE
+
+    def test_one_run_each_alone(self) -> None:
+        assert of_runs([0.0], [0.9], []).verdict() == UNDECIDED
+
+
+def results(run: str, factor: float, **machine: object) -> Results:
+    """A run of four servers, the first of which takes `factor` times as much."""
+    head = {"record": "run", "run": run, "seconds": 1, "machine": {"cpu": "x", **machine}}
+    samples = [
+        {
+            "record": "sample",
+            "run": run,
+            "experiment": "bench",
+            "scenario": "hello-64",
+            "server": name,
+            "round": number,
+            "cpu_us": 100 * (factor if name == "a" else 1.0 + 0.001 * ord(name) / 97),
+        }
+        for name in "abcde"
+        for number in range(3)
+    ]
+    return Results([head, *samples])
+
+
+class TestStored:
+    def test_apart(self) -> None:
+        found = stored.apart(results("1", 1.0), results("2", 1.5), CPU, 0.01)
+        assert found["hello-64 · a"].word == "slower"
+        assert {found[f"hello-64 · {name}"].word for name in "bcde"} == {UNDECIDED}
+
+    def test_of_different_machines(self) -> None:
+        found = stored.apart(results("1", 1.0), results("2", 1.5, cores=9), CPU, 0.01)
+        assert {one.word for one in found.values()} == {UNDECIDED}
+        assert found["hello-64 · a"].reason == "the machines are not the same"
+
+
+def verdict(name: str, low: float, high: float, reason: str = "") -> Verdict:
+    return Verdict(QUANTITIES[name], Ratio((low + high) / 2, low, high, 20), 50.0, 55.0, reason)
+
+
+class TestConditions:
+    @pytest.mark.parametrize(
+        ("text", "outcome"),
+        [
+            ("p99 > 1.1 * base", HOLDS),
+            ("p99 > 1.25 * base", UNKNOWN),
+            ("p99 > 1.5*base", FAILS),
+            ("p99 < 2 * base", HOLDS),
+            ("p99 > 0.05 s", HOLDS),
+            ("cpu > 1 ms", FAILS),
+            ("cpu > 40 us", UNKNOWN),
+            ("slower", UNKNOWN),
+        ],
+    )
+    def test_outcome(self, text: str, outcome: str) -> None:
+        known = {
+            "cpu": verdict("cpu", 1.2, 1.4, "the machine was busy"),
+            "p99": verdict("p99", 1.2, 1.4),
+        }
+        if text == "cpu > 1 ms":
+            known["cpu"] = verdict("cpu", 1.2, 1.4)
+        assert condition(text).judged(known) == outcome
+
+    @pytest.mark.parametrize("text", ["p98 > 1.1 * base", "p99 >= 2", "p99 > base", "fast"])
+    def test_refused(self, text: str) -> None:
+        with pytest.raises(argparse.ArgumentTypeError):
+            condition(text)
+
+
+def test_words() -> None:
+    def said(*of: Any) -> str:
+        return report.headline(report.Comparison(("old", "new"), {"x": verdict(*of)}))
+
+    assert said("cpu", 1.04, 1.06).startswith("new is 5.0 % slower than old: CPU time per request")
+    assert said("rate", 1.04, 1.06).startswith("new is 5.0 % faster than old")
+    assert said("cpu", 0.98, 1.06).startswith("Not to be told whether new is faster or slower")
+    assert "Any difference is below 1 %" in said("cpu", 0.995, 1.005)
+    assert said("cpu", 1.04, 1.06, "others").startswith("Not to be told: others, so no winner")
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs the lab in this process, which has imported it; returns the exit code."""
+    monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
+        return __main__.main()
+
+    return main
+
+
+SLOW = """\
+import http.server
+import sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        sum(range(60_000))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *words):
+        pass
+
+address = "127.0.0.1", int(sys.argv[1])
+http.server.ThreadingHTTPServer(address, Handler).serve_forever()
+"""
+
+
+def test_a_run(
+    tmp_path: Path,
+    lab: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One of both takes several times as long; the machine may be as busy as it likes."""
+    monkeypatch.setattr("loadtests.measure.disturbance.BUSY", math.inf)
+    monkeypatch.setattr("loadtests.measure.disturbance.STOLEN", math.inf)
+    monkeypatch.setattr("loadtests.verdict.rounds.WARM_SECONDS", 0.05)
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "quick.py").write_text(SLOW.replace("sum(range(60_000))", "pass"))
+    a, b = (f"{name}={{python}} {tmp_path}/{name}.py {{port}}" for name in ("quick", "slow"))
+    paths = {kind: tmp_path / f"verdict.{kind}" for kind in ("json", "csv", "junit")}
+    files = [word for kind, path in paths.items() for word in (f"--{kind}", str(path))]
+    raw = tmp_path / "results.jsonl"
+    words = ("--seconds", "0.1", "--rounds", "8", "--within", "600", "--output", str(raw), *files)
+    code = lab("compare", a, b, *words, "--fail-if", "slower", "--fail-if", "cpu > 1.5 * base")
+    assert code == 3
+    summary = json.loads(paths["json"].read_text())
+    assert summary["verdict"] == "slower"
+    assert [one["outcome"] for one in summary["conditions"]] == [HOLDS, HOLDS]
+    assert summary["quantities"][0]["low"] > 1.5
+    assert len(paths["csv"].read_text().splitlines()) == 1 + len(QUANTITIES)
+    suite = ElementTree.parse(paths["junit"]).getroot()
+    assert suite.attrib["failures"] == "2"
+    capsys.readouterr()
+    # The same again, from what is stored.
+    assert lab("compare", str(raw)) == 0
+    assert "slow is" in capsys.readouterr().out
+    [section] = report.sections(store.load([raw]))
+    assert isinstance(section, Section)
+    assert "slower" in section.answer
