@@ -115,8 +115,8 @@ class TestRuns:
         lot = random.Random(1)
         wrong = 0
         for _ in range(RUNS):
-            runs = [[lot.gauss(0, 0.1) for _ in range(4)] for _ in range(2)]
-            wrong += of_runs(*runs, others=[]).verdict(0) != UNDECIDED
+            before, after = ([lot.gauss(0, 0.1) for _ in range(4)] for _ in range(2))
+            wrong += of_runs(before, after, []).verdict(0) != UNDECIDED
         assert wrong / RUNS <= 0.07
         assert of_runs([0, 0.01, -0.01], [0.5, 0.51, 0.49], []).verdict() == MORE
 
