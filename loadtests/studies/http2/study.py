@@ -43,7 +43,7 @@ MODES = tuple(one.name for one in HTTP2 if one.ours)
 SCALES = scales(
     *(FULL, MEDIUM, QUICK, TINY),
     # The numbers of connections and streams.
-    grid=(ALL, (CONNECTIONS, (10,)), ALL, (CONNECTIONS[:1], STREAMS[:1])),
+    grid=(ALL, (CONNECTIONS[-1:], STREAMS[1:2]), ALL, (CONNECTIONS[:1], STREAMS[:1])),
     attacked=(MODES, ("poorhttp threading", "poorhttp gevent"), MODES, MODES),
 )
 MEASURED = [one.name for one in HTTP2 if one.ours or one.name == "granian"]
