@@ -32,7 +32,7 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
     return [b"ok"]
 """
-#: What `pip` fetches, all studies, and what needs a server and its log (test_replay.py).
+#: What `pip` fetches, comparisons (test_verdict.py), and what needs a server (test_replay.py).
 LEFT_OUT = ("peers", "compare", "load", "replay")
 
 
@@ -136,7 +136,7 @@ def guided() -> list[list[str]]:
             assert "results.jsonl" in words
         else:
             words.append("--tiny")
-        if words[1] not in LEFT_OUT:
+        if words[1] not in LEFT_OUT and "--url" not in words:
             found.append(words[1:])
     return found
 
@@ -150,6 +150,9 @@ def test_commands_of_the_guide(poorlab: Path, tmp_path: Path) -> None:
     programs.mkdir()
     # Of util-linux: starts a program on a core.
     (programs / "taskset").symlink_to(shutil.which("taskset") or "missing")
+    for name in ("gunicorn", "uwsgi"):
+        (programs / name).symlink_to(Path(sys.executable).with_name(name))
+    shutil.copy(tmp_path / "shop.py", tmp_path / "app.py")
     outside = {"PATH": f"{poorlab.parent}:{programs}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     commands = guided()
     assert {words[0] for words in commands} == {"advise", "serial", "report"}
@@ -157,14 +160,19 @@ def test_commands_of_the_guide(poorlab: Path, tmp_path: Path) -> None:
         if words[0] == "report":
             made = max((tmp_path / "poorlab-results").glob("*.jsonl"))
             shutil.copy(made, tmp_path / "results.jsonl")
-        elif words[0] == "serial" and "--servers" not in words:
+        elif words[0] == "serial" and not {"--servers", "--command"} & {*words}:
             words += ["--servers", "gunicorn sync 2"]
         ended([str(poorlab), *words], tmp_path, **outside)
     assert (tmp_path / "poorhttp.ini").is_file()
+    measured = set()
     for path in (tmp_path / "poorlab-results").glob("*.jsonl"):
-        assert [one for one in records(path) if one["record"] == "sample"]
+        samples = [one for one in records(path) if one["record"] == "sample"]
+        assert samples
+        measured |= {one["server"] for one in samples}
         assert "|" in ended([str(poorlab), "report", str(path)], tmp_path, **outside)
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    # By commands of the reader's own.
+    assert {"gunicorn", "mine"} <= measured
     assert (tmp_path / "page.md").is_file()
     assert list((tmp_path / "figures").glob("*.svg"))
     assert list((tmp_path / "tables").glob("*.csv"))
