@@ -4,7 +4,7 @@
 //! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
 //! long_polls.rs       responses that stay open, and what they share
-//! multiplexed.rs      a connection with many streams: their states, and the output of all
+//! multiplexed/        a connection with many streams: their states, and the output of all
 //! notice.rs           notice that a stream may go on
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! read.rs             reads a request: receives and parses
@@ -44,7 +44,8 @@ use std::sync::Arc;
 
 use crate::connection::body::incoming::DIRECT;
 use crate::connection::long_polls::LongPoll;
-use crate::connection::multiplexed::{InputEnd, Multiplexed};
+use crate::connection::multiplexed::Multiplexed;
+use crate::connection::multiplexed::streams::InputEnd;
 use crate::connection::request::Request;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};

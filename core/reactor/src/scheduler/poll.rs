@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread;
 
 use crate::connection::Connection;
-use crate::connection::multiplexed::Ready;
+use crate::connection::multiplexed::streams::Ready;
 use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
 use crate::scheduler::state::{Shared, State};

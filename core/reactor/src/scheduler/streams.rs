@@ -9,7 +9,8 @@ use std::sync::{Arc, Weak};
 use poorhttp_http::{Head, ReadBuffer, RequestParser};
 
 use crate::connection::Connection;
-use crate::connection::multiplexed::{Begun, Multiplexed, Ready, StreamOwner, Turn, Waiting};
+use crate::connection::multiplexed::streams::{Begun, Ready, Turn};
+use crate::connection::multiplexed::{Multiplexed, StreamOwner, Waiting};
 use crate::connection::notice::Interest;
 use crate::connection::peer_trust::client_suffix;
 use crate::connection::request::Request;

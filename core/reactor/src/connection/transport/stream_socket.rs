@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::connection::multiplexed::{InputEnd, Multiplexed};
+use crate::connection::multiplexed::Multiplexed;
+use crate::connection::multiplexed::streams::InputEnd;
 use crate::sys::socket::{PeerState, Transport};
 use crate::sys::{AsFd, BorrowedFd, Errno, clock, file};
 

@@ -1,0 +1,242 @@
+//! The streams of a connection: the state of each, and what received bytes change in them.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Weak;
+
+use poorhttp_http::Reject;
+use rustc_hash::FxBuildHasher;
+
+use crate::connection::send_queue::Flushed;
+use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
+use crate::sys::clock;
+
+/// What the response of a stream waits in. Called without the lock of the connection, which this locks.
+pub(crate) trait ResponseQueue: Send + Sync {
+    /// Sends on the stream what it takes.
+    fn send_on(&self) -> Flushed;
+
+    /// Whether a function waits for room in it.
+    fn is_awaited(&self) -> bool;
+}
+
+poorhttp_interface::debug_by_name!(ResponseQueue);
+
+/// Index and generation of a slot.
+pub(crate) type Slot = (u32, u32);
+
+/// Something has come for what is in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) slot: Slot,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The client has left the stream, or the connection is lost.
+    pub(crate) hangup: bool,
+}
+
+/// A new stream.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Request(Box<StreamRequest>),
+    Refused { stream: u32, reject: Reject, line: Vec<u8> },
+}
+
+/// What a turn has brought.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) begun: Vec<Begun>,
+    pub(crate) ready: Vec<Ready>,
+    /// More may be there to be received.
+    pub(crate) has_more: bool,
+    /// Why the connection has failed, if that is news.
+    pub(crate) failed: Option<String>,
+}
+
+/// How the client has ended its side of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputEnd {
+    Complete,
+    /// To be answered with this status.
+    Refused(Reject),
+    /// It has left.
+    Reset,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct StreamState {
+    pub(super) slot: Option<Slot>,
+    /// The turn in which its client has ended its side.
+    pub(super) turn: u32,
+    /// What its response waits in.
+    pub(super) queue: Option<Weak<dyn ResponseQueue>>,
+    /// How often the response was sent on from there.
+    pub(super) sent_on: u32,
+    /// Content that nobody has received yet, bounded by the window, and how much of it has been.
+    pub(super) input: Vec<u8>,
+    pub(super) taken: usize,
+    pub(super) end: Option<InputEnd>,
+    /// The beginning of a response head.
+    pub(super) head: Vec<u8>,
+    pub(super) has_head: bool,
+    /// The request is HEAD: a response has no content.
+    pub(super) is_head: bool,
+    /// Content that is still to be sent, if the head of the response says how much.
+    pub(super) left: Option<u64>,
+    /// The client has got the end of the response with its last bytes.
+    pub(super) is_complete: bool,
+    /// The response has ended, or the stream was reset by us.
+    pub(super) has_ended: bool,
+    /// Not all content was taken, and nobody has been told since that more would be.
+    pub(super) is_blocked: bool,
+}
+
+impl StreamState {
+    pub(super) fn has_input(&self) -> bool {
+        self.taken < self.input.len()
+    }
+
+    /// Whether its request was complete in this turn, and nothing of the response has come.
+    pub(super) fn is_unanswered(&self, turn: u32) -> bool {
+        self.turn == turn && self.may_complete() && !self.has_head && !self.has_ended
+    }
+
+    /// Whether the response may end with its last bytes: those that the client still sends would be refused from then on.
+    pub(super) fn may_complete(&self) -> bool {
+        self.end == Some(InputEnd::Complete)
+    }
+}
+
+/// What the lock of a connection guards.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) protocol: Box<dyn StreamProtocol>,
+    pub(super) streams: HashMap<u32, StreamState, FxBuildHasher>,
+    /// Memory for the content of the next stream that has some; empty while there is no stream.
+    pub(super) spare: Vec<u8>,
+    /// Streams so far.
+    pub(super) served: u32,
+    /// The client sends nothing more.
+    pub(super) has_ended: bool,
+    /// Nothing can be sent any more.
+    pub(super) is_lost: bool,
+    pub(super) is_failed: bool,
+    /// Since when the server stops; this and the following times are in milliseconds of [`clock::now`].
+    pub(super) stopping_since: Option<u64>,
+    /// Since when there is no stream.
+    pub(super) idle_since: u64,
+    /// Since when the client owes the rest of a frame.
+    pub(super) partial_since: Option<u64>,
+    /// Up to when the protocol knows that time has passed.
+    pub(super) passed: u64,
+    /// The client is not read until output is sent.
+    pub(super) rests: bool,
+    /// When something was last received, in microseconds of [`clock::precise_us`].
+    pub(super) active_at: u64,
+    /// [`CoalescedSender`] will send what waits.
+    pub(super) is_listed: bool,
+    /// A thread sends what waits on the streams.
+    pub(super) is_sending: bool,
+    /// Turns of the connection so far; after the last one by a thread that runs no requests.
+    pub(super) turns: u32,
+    pub(super) turns_of_reader: u32,
+    /// Threads that wait; one of them waits for the socket.
+    pub(super) waiters: u32,
+    pub(super) has_reader: bool,
+    /// Counts what threads may have waited for.
+    pub(super) changes: u64,
+}
+
+impl State {
+    /// Tells the protocol of the seconds that have passed.
+    pub(super) fn note_time(&mut self) {
+        let seconds = clock::now().saturating_sub(self.passed) / 1_000;
+        if seconds > 0 {
+            self.passed += seconds * 1_000;
+            self.protocol.pass(u32::try_from(seconds).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Notes whether a client without streams has begun something.
+    pub(super) fn note_partial(&mut self) {
+        match self.streams.is_empty() && self.protocol.is_mid_frame() {
+            true => _ = self.partial_since.get_or_insert_with(clock::now),
+            false => self.partial_since = None,
+        }
+    }
+
+    /// Takes received bytes.
+    pub(super) fn take(&mut self, mut bytes: &[u8], turn: &mut Turn) {
+        while !self.is_failed {
+            match self.protocol.receive(&mut bytes) {
+                StreamEvent::NeedMore => return,
+                StreamEvent::Request(request) => {
+                    let end = if request.has_content { None } else { Some(InputEnd::Complete) };
+                    self.begin(request.stream, end, request.head.method.of(&request.text) == b"HEAD");
+                    turn.begun.push(Begun::Request(request));
+                }
+                StreamEvent::Content { stream, bytes } => match self.streams.get_mut(&stream) {
+                    Some(state) => {
+                        if !state.has_input() {
+                            state.input.clear();
+                            state.taken = 0;
+                        }
+                        if state.input.capacity() == 0 {
+                            mem::swap(&mut state.input, &mut self.spare);
+                        }
+                        state.input.extend_from_slice(bytes);
+                        turn.ready.extend(state.slot.map(|slot| Ready {
+                            slot,
+                            readable: true,
+                            writable: false,
+                            hangup: false,
+                        }));
+                    }
+                    // Its request was answered before.
+                    None => self.protocol.consumed(stream, bytes.len() as u32),
+                },
+                StreamEvent::Ended { stream } => self.end(stream, InputEnd::Complete, turn),
+                StreamEvent::Refused { stream, reject, line } => {
+                    if self.streams.contains_key(&stream) {
+                        self.end(stream, InputEnd::Refused(reject), turn);
+                    } else {
+                        self.begin(stream, Some(InputEnd::Complete), line.starts_with(b"HEAD "));
+                        turn.begun.push(Begun::Refused { stream, reject, line });
+                    }
+                }
+                StreamEvent::Reset { stream } => self.end(stream, InputEnd::Reset, turn),
+                StreamEvent::Failed(reason) => {
+                    self.is_failed = true;
+                    turn.failed = Some(reason);
+                    let slots: Vec<_> = self.streams.keys().copied().collect();
+                    slots.into_iter().for_each(|stream| self.end(stream, InputEnd::Reset, turn));
+                }
+            }
+        }
+    }
+
+    /// Tells each stream that the client has ended its side of the connection.
+    pub(super) fn tell_end(&self, turn: &mut Turn) {
+        let slots = self.streams.values().filter_map(|stream| stream.slot);
+        turn.ready.extend(slots.map(|slot| Ready { slot, readable: true, writable: true, hangup: true }));
+    }
+
+    pub(super) fn begin(&mut self, stream: u32, end: Option<InputEnd>, is_head: bool) {
+        self.served = self.served.saturating_add(1);
+        let turn = self.turns;
+        self.streams.insert(stream, StreamState { end, is_head, turn, ..StreamState::default() });
+    }
+
+    pub(super) fn end(&mut self, stream: u32, end: InputEnd, turn: &mut Turn) {
+        if let Some(state) = self.streams.get_mut(&stream) {
+            (state.end, state.turn) = (Some(end), self.turns);
+            let is_reset = end == InputEnd::Reset;
+            turn.ready.extend(state.slot.map(|slot| Ready {
+                slot,
+                readable: true,
+                writable: is_reset,
+                hangup: is_reset,
+            }));
+        }
+    }
+}
