@@ -16,6 +16,8 @@ import pytest
 
 from tests.support.admin_address import Admin
 from tests.support.browser import Browser
+from tests.support.certificate import certificate
+from tests.support.http2_client import Client, tls
 from tests.testkit.client import Connection
 from tests.testkit.process import workers
 from tests.testkit.server import Server, patched, wait_for
@@ -145,6 +147,31 @@ def test_every_text_is_escaped(pages: Server) -> None:
         )
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
         assert not any(letter in text for letter in "\u202e\u2066\u200b\x1b\x07")
+
+
+def test_streams_of_http2(look: Browser, tmp_path: Path) -> None:
+    """Of a browser and of another client over TLS: each request has its line."""
+    gate = tmp_path / "gate"
+    certificate().write(tmp_path / "pem")
+    options = ("--tls-certificate", str(tmp_path / "pem"), "--http2=tls", "--workers=1")
+    bind = ("https://127.0.0.1:0",)
+    with Server(APP, "threading", *options, "--admin=127.0.0.1:0", bind=bind) as server:
+        look.open(f"https://127.0.0.1:{server.port_of('https')}/")
+        (protocol,) = look.run(
+            "performance.getEntriesByType('navigation').map(entry => entry.nextHopProtocol)"
+        )
+        assert protocol == "h2"
+        with Client(tls(server, "h2")) as made:
+            held = [made.begin(f"/{name}?until={gate}") for name in ("one", "two")]
+            wait_for(lambda: server.log().count(f"entered {gate}\n") == 2, "two requests")
+            look.open(Admin(server).url)
+            look.wait_text("GET /one?until=")
+            look.wait_text("GET /two?until=")
+            assert look.run(f"{TILES}['In flight']") == "2"
+            # The handshakes are over.
+            assert look.run(ROWS % "Connections now, by state")[1] == ["reading", "0"]
+            gate.touch()
+            assert {made.whole(stream).status for stream in held} == {200}
 
 
 def test_load_and_a_killed_worker(driver: Chrome, look: Browser, tmp_path: Path) -> None:

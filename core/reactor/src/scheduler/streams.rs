@@ -25,6 +25,7 @@ use crate::scheduler::connections::Again;
 use crate::scheduler::state::State;
 use crate::scheduler::{poll, put_back, release, stream_reader};
 use crate::sys::clock;
+use crate::telemetry::timing;
 
 impl StreamOwner for State {
     fn tell(&self, events: &[Ready]) {
@@ -90,6 +91,8 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     let streams = Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol, metrics).map(Arc::new);
     let log = |error: &crate::sys::Errno| state.log(Level::Error, &format!("a connection is closed: {error}"));
     let streams = streams.inspect_err(log).ok()?;
+    // The TLS handshake, or the preface of which a part had come.
+    timing::end_wait(&state.telemetry, connection);
     if let Some(buffers) = connection.request.buffers.take() {
         act(state, &streams, streams.take_received(buffers.read_buffer.unread()));
     }
