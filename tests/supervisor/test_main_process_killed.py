@@ -79,6 +79,8 @@ def test_a_request_that_ends(mode: str, tmp_path: Path) -> None:
         assert waiting.response().status == 200
         waiting.close()
         wait_for_end(pids)
+        # Each has said so once, and its time did not begin again.
+        assert server.log().count("the main process has ended") <= len(pids)
         server.kill()
 
 
