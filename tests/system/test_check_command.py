@@ -1,4 +1,4 @@
-"""`poorhttp check` and `compile`: user and folder, also beside a running server."""
+"""`poorhttp check` and `compile`: output, user and folder, also beside a running server."""
 
 from __future__ import annotations
 
@@ -98,3 +98,20 @@ def test_check_looks_for_what_traces_need(public: Path) -> None:
     done = run_command(*words, cwd=public, env={"OTEL_TRACES_EXPORTER": "telegraph"})
     assert done.returncode == 3
     assert 'OpenTelemetry has no exporter "telegraph" of traces here' in done.stderr
+
+
+def test_what_check_prints(public: Path) -> None:
+    options = ("--mount", "/x=app.py", "--static", f"/f={public}", "--workers", "2")
+    words = ("app.py", "--bind", "127.0.0.1:8000", "--mode", "forking", *options)
+    done = run_command("check", *words, cwd=public)
+    assert done.returncode == 0
+    served, _, changed = done.stdout.partition("\nNot the default:\n")
+    assert served.partition("would serve ")[2].splitlines() == [
+        "app.py on http://127.0.0.1:8000 (forking, 2 workers)",
+        "",
+        "Routes:",
+        "  /                             app.py, from TARGET",
+        "  /x/                           app.py, from --mount",
+        f"  /f/                           the files of {public}, from --static",
+    ]
+    assert "  workers = 2                   from --workers\n" in changed
