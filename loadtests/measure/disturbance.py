@@ -8,13 +8,12 @@ import resource
 import statistics
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import psutil
 
-from loadtests.measure.resources import stat
+from loadtests.measure.resources import TICKS, stat
 
 BUSY = 0.10
 """The share of the machine that others may use; beyond it times and rates are theirs, too."""
@@ -62,16 +61,11 @@ def adopt() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def reap() -> None:
-    """Takes the time of adopted processes that have ended, whose exit codes nobody asks for.
-
-    To be called when the lab waits for no process that it has started itself.
-    """
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        fields = stat(name)
-        if fields and fields[0] == "Z" and int(fields[1]) == os.getpid():
-            with suppress(ChildProcessError):
-                os.waitpid(int(name), os.WNOHANG)
+def _adopted_seconds() -> float:
+    """The time of processes below this one that have ended and whose exit code nobody has read."""
+    ended = (stat(name) for name in filter(str.isdigit, os.listdir("/proc")))
+    own = (one for one in ended if one and one[0] == "Z" and int(one[1]) == os.getpid())
+    return sum(int(one[place]) for one in own for place in (11, 12, 13, 14)) / TICKS
 
 
 def read() -> Reading:
@@ -82,7 +76,7 @@ def read() -> Reading:
     return Reading(
         time.monotonic(),
         now.user + now.nice + now.system,
-        own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime,
+        own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime + _adopted_seconds(),
         now.steal,
         round(frequency.current, 1) if frequency else 0.0,
     )

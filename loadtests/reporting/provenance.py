@@ -5,6 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from loadtests.clients.load import SATURATED
+from loadtests.measure import disturbance
+from loadtests.measure.disturbance import Disturbance
 from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.stats.results import Results
 from loadtests.store import Record
@@ -88,6 +91,21 @@ def _method(results: Results) -> list[Section]:
             f"median sample, and more than {DISTURBED * 100:.0f} % in {disturbed:,} of "
             f"{len(busy):,} samples."
         )
+    if steps := [Disturbance(**one["machine"]) for one in results.done if "machine" in one]:
+        rates = [rate for one in steps for rate in one.mhz if rate]
+        words = disturbance.told(steps)
+        clock = f"; the clock rate was {min(rates):,.0f} to {max(rates):,.0f} MHz" if rates else ""
+        busy_steps = sum(one.disturbs for one in steps)
+        text.append(
+            f"In the median step {words}{clock}; {busy_steps:,} of {len(steps):,} steps were "
+            "disturbed."
+        )
+        limited = {
+            one["server"] for one in results.samples if one.get("client_busy", 0) >= SATURATED
+        }
+        if limited:
+            names = ", ".join(sorted(limited))
+            text.append(f"The client had no time left in samples with {names}.")
     versions: dict[str, str] = {}
     # Of one name there may be several, in runs of different studies.
     commands: dict[tuple[str, str], None] = {}

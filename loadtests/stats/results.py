@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from loadtests.measure.disturbance import BUSY, STOLEN
+from loadtests.measure.disturbance import Disturbance, told
 from loadtests.servers.registry import SERVERS
 from loadtests.store import Record
 
@@ -84,16 +84,8 @@ class Results:
 
     def disturbed(self) -> str:
         """What others used of the machine, in words, if that was too much in most of the steps."""
-        steps = [one["machine"] for one in self.done if "machine" in one]
-        shares = [float(one["others"]) for one in steps]
-        shares = shares or [float(s["others_busy"]) for s in self.samples if "others_busy" in s]
-        stolen = statistics.median([float(one["stolen"]) for one in steps] or [0.0])
-        others = statistics.median(shares or [0.0])
-        if others <= BUSY and stolen <= STOLEN:
-            return ""
-        return f"other programs used {others * 100:.0f} % of the machine" + (
-            f", and the hypervisor took {stolen * 100:.0f} %" if stolen > STOLEN else ""
-        )
+        steps = [Disturbance(**one["machine"]) for one in self.done if "machine" in one]
+        return told(steps) if 2 * sum(one.disturbs for one in steps) > len(steps) else ""
 
     def __add__(self, other: Results) -> Results:
         return Results([*self.records, *other.records])

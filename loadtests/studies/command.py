@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from loadtests.advise import report as advice
 from loadtests.advise.trial import EXPERIMENT as ADVISE
 from loadtests.arguments import choose, names, number, unknown
 from loadtests.errors import LabError
+from loadtests.measure import disturbance
 from loadtests.measure.cpu_affinity import cores
 from loadtests.replay import report as replay
 from loadtests.reporting import markdown, promises, sheets, terminal
@@ -134,6 +136,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
     server_core, client_core = cores()
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
+    disturbance.adopt()
     unmade = []
     # Fixtures that a plan makes vanish with the run.
     fixtures = contextlib.ExitStack()
@@ -254,8 +257,18 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
             if found := promises.table(study.name, study.promises, known):
                 answer = promises.answer(study.promises, known)
                 told.append(Section("Promised and measured", parts=[found], answer=answer))
-            told += study.report(own)
+            words, made = own.disturbed(), study.report(own)
+            told += undecided(made, words) if words else made
     return told
+
+
+def undecided(told: Sequence[Section], words: str) -> list[Section]:
+    """What is told of a busy machine: the first sentence says so, and no winner is named."""
+    answers = chain(
+        [f"{words[0].upper()}{words[1:]}, so no winner is named."],
+        repeat("Not to be told: the machine was busy."),
+    )
+    return [replace(one, answer=next(answers)) if one.answer else one for one in told]
 
 
 def by_study(records: list[Record]) -> dict[str, list[Section]]:
@@ -270,12 +283,44 @@ def by_study(records: list[Record]) -> dict[str, list[Section]]:
     return {name: own for name, own in told.items() if own}
 
 
+def side_by_side(files: Sequence[Path]) -> dict[str, list[Section]]:
+    """What is told of each study; what was measured apart is ranked apart.
+
+    Apart are runs of different files, machines or loads.
+    """
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for file in files:
+        records = store.load([file])
+        places = {
+            (run["run"], run.get("study")): (
+                file.name,
+                *(run["machine"].get(name) for name in ("cpu", "cores", "memory", "kernel")),
+                *(run.get(name) for name in ("scale", "server_core", "client_core")),
+            )
+            for run in records
+            if run["record"] == "run"
+        }
+        for one in records:
+            place = places.get((one["run"], one.get("study"))) or next(
+                (at for (run, _), at in places.items() if run == one["run"]), (file.name,)
+            )
+            groups.setdefault(place, []).append(one)
+    if len(groups) < 2:
+        return by_study([one for own in groups.values() for one in own])
+    told: dict[str, list[Section]] = {}
+    for nth, ((name, *_), records) in enumerate(groups.items(), 1):
+        for study, own in by_study(records).items():
+            apart = [replace(one, title=f"{one.title} ({nth}: {name})") for one in own]
+            told.setdefault(study, []).extend(apart)
+    return told
+
+
 def tell(options: argparse.Namespace, records: list[Record]) -> None:
     """Makes what was asked for of stored results: by default the tables, for a terminal.
 
     Raises LabError if there is nothing to tell, or a file cannot be written.
     """
-    results, studies = Results(records), by_study(records)
+    results, studies = Results(records), side_by_side(options.results)
     told = [section for own in studies.values() for section in own]
     if not told:
         raise LabError("there is nothing to report in these results")

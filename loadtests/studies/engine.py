@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,11 +14,13 @@ from loadtests import programs
 from loadtests.clients import external
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
-from loadtests.measure import machine, resources
+from loadtests.measure import disturbance, machine, resources
+from loadtests.measure.listeners import listening
 from loadtests.measure.waiting import longer
 from loadtests.reporting.progress import Progress
 from loadtests.servers import peers
 from loadtests.servers.registry import Server, missing, require_release, version, versions
+from loadtests.servers.registry.given import Given
 from loadtests.servers.running import Running
 from loadtests.store import Store
 from loadtests.studies.bench.scenarios import Scenario
@@ -253,6 +255,15 @@ def _how_to_get(absent: Sequence[Server]) -> str:
     return "; ".join(said)
 
 
+def _running_seconds(server: Server) -> float:
+    """CPU time so far of a server that the lab does not start; 0 of any other."""
+    if not isinstance(server, Given) or not server.listens:
+        return 0.0
+    with suppress(ServerFailure):
+        return resources.cpu_seconds(listening(server.listens))
+    return 0.0
+
+
 def run(
     lab: Lab,
     planned: Sequence[Step],
@@ -299,10 +310,12 @@ def run(
             progress.say(f"left out: {name}: {reason}")
         for step in todo:
             progress.begin(step.what)
+            before, theirs = disturbance.read(), _running_seconds(step.server)
             try:
                 outcome = step.action()
                 done += 1
-                lab.store.add("done", what=step.what, **more)
+                around = disturbance.since(before, _running_seconds(step.server) - theirs)
+                lab.store.add("done", what=step.what, machine=around.record(), **more)
             except (ServerFailure, LabError) as failure:
                 if step.server.given and not done:
                     raise LabError(f"{step.server.name}: {failure}") from None

@@ -51,6 +51,7 @@ def marked(mark: str) -> list[str]:
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs the lab in this process, which has imported it; returns the exit code."""
     monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
+    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
 
     def main(*arguments: str) -> int:

@@ -144,6 +144,7 @@ class TestUrl:
 def lab(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the lab in this process, which has imported it; returns the exit code."""
     monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
+    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
 
     def main(*arguments: str) -> int:
@@ -162,6 +163,9 @@ class TestStudy:
         assert lab(*words, "--servers", "poorhttp single") == 0
         samples = [one for one in store.load([path]) if one["record"] == "sample"]
         assert {one["server"] for one in samples} == {"mine", "poorhttp single"}
+        steps = [one["machine"] for one in store.load([path]) if one["record"] == "done"]
+        assert len(steps) == 2
+        assert all(0 <= one["others"] <= 1 and one["stolen"] >= 0 for one in steps)
         assert "mine answers GET / of its own application" in capsys.readouterr().out
 
     def test_one_that_ends(

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from loadtests import __main__, store
+from loadtests.programs import ROOT
 from loadtests.reporting.model import Section
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import (
@@ -28,6 +29,8 @@ from loadtests.stats.verdict import (
     of_runs,
     signed_rank,
 )
+from loadtests.studies import command
+from loadtests.studies.catalogue import STUDIES
 from loadtests.verdict import report, rounds, stored
 from loadtests.verdict.quantities import QUANTITIES, Verdict, differences
 from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, condition
@@ -165,6 +168,34 @@ class TestStored:
         assert found["hello-64 · a"].reason == "the machines are not the same"
 
 
+def disturbed(others: float) -> list[dict[str, Any]]:
+    """The stored results of `serial`, as if others had used so much in each step."""
+    around = {"others": others, "stolen": 0.0, "mhz": [0, 0]}
+    records = store.load([ROOT / "loadtests" / "results" / "serial.jsonl.xz"])
+    return [{**one, "machine": around} if one["record"] == "done" else one for one in records]
+
+
+class TestBusyMachine:
+    def test_no_winner_is_named(self) -> None:
+        calm = command.sections(Results(disturbed(0.05)), [STUDIES["serial"]])
+        busy = command.sections(Results(disturbed(0.5)), [STUDIES["serial"]])
+        assert any("best" in one.answer for one in calm)
+        assert not any("best" in one.answer for one in busy)
+        first = next(one.answer for one in busy if one.answer)
+        assert first == "Other programs used 50 % of the machine, so no winner is named."
+
+    def test_what_was_measured_apart_is_ranked_apart(self, tmp_path: Path) -> None:
+        paths = [tmp_path / name for name in ("one.jsonl", "other.jsonl")]
+        for path in paths:
+            path.write_text("".join(json.dumps(one) + "\n" for one in disturbed(0)))
+        alone, both = (command.side_by_side(files)["serial"] for files in (paths[:1], paths))
+        assert [one.title for one in both] == [
+            f"{one.title} ({place}: {path.name})"
+            for place, path in enumerate(paths, 1)
+            for one in alone
+        ]
+
+
 def verdict(name: str, low: float, high: float, reason: str = "") -> Verdict:
     return Verdict(QUANTITIES[name], Ratio((low + high) / 2, low, high, 20), 50.0, 55.0, reason)
 
@@ -213,6 +244,7 @@ def test_words() -> None:
 def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs the lab in this process, which has imported it; returns the exit code."""
     monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
+    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
 
     def main(*arguments: str) -> int:

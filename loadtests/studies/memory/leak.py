@@ -32,6 +32,7 @@ STEADY_SECONDS = 0.1
 """In which its descriptors then do not change."""
 WARM_UP = 20_000
 """Requests after which all threads have had about the largest body that they will get."""
+UNDECIDED = "undecided"
 LEAST = 16_000.0
 """Bytes per 1,000 requests from which on it is a leak: Python's smallest object for each request.
 
@@ -172,7 +173,7 @@ def verdict(slope: Slope, requests: int) -> str:
     if slope.high <= LEAST:
         return "does not grow"
     least = max(LEAST, SLACK / requests * 1000)
-    return "grows" if slope.low > least else "may grow"
+    return "grows" if slope.low > least else UNDECIDED
 
 
 COLUMNS = (
@@ -224,7 +225,7 @@ def section(results: Results) -> Section:
         f"interval. Memory grows if the whole interval is above {LEAST:,.0f} bytes per 1,000 "
         "requests, the smallest object of Python for each, and the growth is more than "
         f"{SLACK >> 20} MiB in all. It does not grow if the whole interval is below; otherwise it "
-        "may grow, and only more requests can tell. Less growth cannot be told from allocators "
+        "is undecided, and only more requests can tell. Less growth cannot be told from allocators "
         "whose high-water mark still rises a little.",
         *told,
     ]
@@ -247,5 +248,9 @@ def section(results: Results) -> Section:
         "USS is private memory, PSS divides shared pages; descriptors at the end.",
         COLUMNS[1].name,
     )
-    said = "; ".join(f"{words} with {', '.join(who)}" for words, who in verdicts.items())
-    return Section("Does memory grow?", text, [figure, table], f"Memory {said}.")
+    said = "; ".join(
+        f"{'it is ' if words == UNDECIDED else 'memory '}{words}"
+        f"{' whether it grows' if words == UNDECIDED else ''} with {', '.join(who)}"
+        for words, who in verdicts.items()
+    )
+    return Section("Does memory grow?", text, [figure, table], f"{said[0].upper()}{said[1:]}.")

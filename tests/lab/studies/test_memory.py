@@ -95,9 +95,9 @@ def test_the_interval_has_the_true_slope_as_often_as_it_says() -> None:
         (Slope(150_000, 140_000, 160_000), "grows"),
         (Slope(0, -500, 2_000), "does not grow"),
         (Slope(-40_000, -90_000, -3_000), "does not grow"),
-        (Slope(10_000, -5_000, 30_000), "may grow"),
+        (Slope(10_000, -5_000, 30_000), "undecided"),
         # Not a mebibyte after ten thousand requests.
-        (Slope(100_000, 90_000, 110_000), "may grow"),
+        (Slope(100_000, 90_000, 110_000), "undecided"),
     ],
 )
 def test_verdicts(slope: Slope, words: str) -> None:
