@@ -399,6 +399,13 @@ def test_a_scheme_of_somebody_else_that_fails(
     assert message in str(failure("tea:green"))
 
 
+def test_an_installed_module_comes_before_a_scheme_that_was_meant(folder: Path) -> None:
+    """Its name is near that of a scheme, and it is not in the current folder."""
+    write(folder / "elsewhere/dispach.py")
+    sys.path.insert(0, str(folder / "elsewhere"))
+    assert ask(load("dispach:application")).text == "dispach"
+
+
 @pytest.mark.parametrize("scheme", registry.names("targets"))
 def test_each_scheme_takes_the_rest_and_perhaps_settings(scheme: str) -> None:
     target = registry.entries["targets"][scheme].load()
