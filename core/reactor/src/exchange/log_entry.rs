@@ -21,7 +21,7 @@ pub(crate) struct LogEntry {
 
 impl LogEntry {
     /// Of a response that begins now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(log: Option<&Arc<AccessLog>>, stream: &Stream) -> Self {
         let Some(log) = log else { return LogEntry::default() };
         let start = stream.end_of_output();

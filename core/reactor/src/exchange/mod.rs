@@ -464,6 +464,7 @@ impl Exchange {
     }
 
     /// Sends a whole response. The request is over.
+    #[inline]
     pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
         self.forgo_upgrade();
         reply::send(&mut self.writer, reply)
