@@ -51,6 +51,7 @@ TARGETS = (
     "hpack",
     "http2",
     "http2_calls",
+    "http2_session",
 )
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace

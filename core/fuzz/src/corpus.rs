@@ -39,6 +39,7 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "hpack" => header_blocks(),
         "http2" => sessions().into_iter().map(|bytes| [&SIZES[..], &bytes].concat()).collect(),
         "http2_calls" => calls(),
+        "http2_session" => whole_sessions(),
         "upgrade" => cases.map(|bytes| [b"h", &SIZES[..], &bytes].concat()).chain(upgrades()).collect(),
         _ => Vec::new(),
     }
@@ -105,6 +106,34 @@ fn calls() -> Vec<Vec<u8>> {
                 inputs
                     .push([&begin[..], &response.concat(), &step(4, 0, 1), &step(11, 1, 1), &update.concat()].concat());
             }
+        }
+    }
+    inputs
+}
+
+/// Inputs of [`crate::http2_session()`]: requests of all forms, whose frames are delivered whole and in parts, and responses that wait
+/// for windows; then a shutdown, and steps that break the rules.
+fn whole_sessions() -> Vec<Vec<u8>> {
+    let step = |operation: u8, choice: u8, number: u16| [&[operation, choice][..], &number.to_be_bytes()].concat();
+    let steps = |list: &[(u8, u8, u16)]| list.iter().flat_map(|(a, b, c)| step(*a, *b, *c)).collect::<Vec<u8>>();
+    let all = (26, 0, 0);
+    let mut inputs = Vec::new();
+    for kind in [0, 1] {
+        for form in 0..32 {
+            let fields = form << 4 | 0x0804;
+            let begin = steps(&[all, (0, 1, fields), (1, 2, fields), (1, 0, fields | 2), all]);
+            let upload = steps(&[(2, 0x81, 300), (21, 0, 100), (3, 0, 8), (4, 1, form), all, (16, 0, 200)]);
+            let windows = steps(&[(8, 0, 50 * form), (6, 0, 500), (7, 0, 9_000), (8, 1, 99), all]);
+            let answer =
+                steps(&[(12, 0, 2 * form), (20, 2, 2), (12, 4, 7 << 6), (13, 0, 30_000), (14, 4, 60_000), all]);
+            let rest = steps(&[(18, 0, 4_000), all, (15, 0, 0), (5, 1, 0), (17, 4, form), (24, 0, 999), (10, 0, 1)]);
+            let last = steps(&[(19, 0, 0), (0, 0, 0), (21, 0, 12), all, (19, 1, 0), (9, form as u8, form), all]);
+            let parts = [begin, upload, windows, answer, rest, last];
+            inputs.push([&[kind][..], &parts.concat()].concat());
+            let broken = [(27, form as u8, 4), (29, 1 << (form % 8), 5), (30, 1, 3), (31, 1, 9_000), (28, 0, 9)];
+            let broken = steps(&broken[usize::from(form) % 5..][..1]);
+            inputs
+                .push([&[kind], &parts[..3].concat()[..], &broken, b"\x82\x86\x84\x41", &parts[3..].concat()].concat());
         }
     }
     inputs

@@ -20,6 +20,7 @@ mod forwarded;
 mod gateway;
 mod hpack;
 mod http2;
+mod http2_session;
 #[path = "../../http/tests/packet/mod.rs"]
 mod packet;
 #[path = "../../http/tests/receiver/mod.rs"]
@@ -42,6 +43,7 @@ pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
 pub use hpack::hpack;
 pub use http2::{http2, http2_calls};
+pub use http2_session::http2_session;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use response::response;
@@ -53,7 +55,7 @@ pub use upgrade::upgrade;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -70,4 +72,5 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("hpack", hpack),
     ("http2", http2),
     ("http2_calls", http2_calls),
+    ("http2_session", http2_session),
 ];
