@@ -28,6 +28,11 @@ def test_which_options_a_host_may_set() -> None:
     assert {name for name, option in OPTIONS.items() if option.hosted} == hosted
 
 
+def test_which_options_are_secret() -> None:
+    """Neither the status page nor a title of a process shows them."""
+    assert {name for name, option in OPTIONS.items() if option.secret} == {"cgi_environment", "env"}
+
+
 def test_values_of_a_program() -> None:
     settings = Settings(
         bind=["127.0.0.1:0", address.parse("fd:3")],
