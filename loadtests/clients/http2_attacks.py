@@ -45,6 +45,8 @@ STREAMS = 250
 LARGEST = 2**31 - 1
 NO_WINDOW = frame(SETTINGS, 0, 0, setting(4, 0))
 """Responses wait for WINDOW_UPDATE, so no stream has ended when its next frame comes."""
+CRUMBS = literal(b"cookie", b"a", 0x40) + 6_000 * b"\xbe"
+"""One part of a Cookie, and references to it: the whole is longer than a field may be."""
 LONG_FIELD = literal(b"x", 4_000 * b"a", 0x40)
 
 
@@ -248,6 +250,12 @@ ATTACKS = (
     flood("GOAWAY", "GOAWAY", frame(GOAWAY, 0, 0, bytes(8)), OPEN),
     flood("frames of an unknown kind", "frames of unknown kinds", frame(99, 0, 0)),
     flood("RST_STREAM of ended streams", "RST_STREAM on closed streams", reset(1), ANSWERED),
+    Attack(
+        "Cookie of 6,000 parts (CVE-2026-49975)",
+        lambda n: request(odd(n), GET + CRUMBS),
+        200,
+        waits=True,
+    ),
     Attack("requests", lambda n: request(odd(n)), 200, waits=True),
     Attack("requests with trailers", with_trailers, 200, waits=True),
     Attack(

@@ -6,7 +6,10 @@ The attacks are data (`loadtests/clients/http2_attacks.py`); the lab measures wh
 from __future__ import annotations
 
 import itertools
+from contextlib import ExitStack
+from pathlib import Path
 
+import psutil
 import pytest
 
 from loadtests.clients.http2_attacker import Attacker
@@ -23,10 +26,13 @@ from loadtests.clients.http2_frames import (
     SETTINGS,
     frame,
     request,
+    reset,
     setting,
 )
 from tests.conftest import Serve
+from tests.testkit import process
 from tests.testkit.client import receive
+from tests.testkit.server import Server
 
 ATTACKED = "loadtests/apps/attacked.py:app"
 ON = "--http2=on"
@@ -67,6 +73,41 @@ def test_half_open_streams(serve: Serve) -> None:
         assert client.over == {*numbers[250:]}
         client.exchange(frame(DATA, END_STREAM, 1, b"content"), lambda: 1 in client.over)
         assert client.is_served()
+
+
+@pytest.mark.parametrize("mode", ["single", "threading"])
+def test_content_of_streams_that_are_left(mode: str, tmp_path: Path) -> None:
+    """Their windows are open, and their content takes no memory, also if all threads are busy."""
+    gate = tmp_path / "gate"
+    with (
+        Server("tests/apps/gate.py", mode, ON, "--workers=1", "--threads=1") as server,
+        server.connect() as other,
+        Attacker(server.port) as client,
+    ):
+        other.send_request("GET", f"/wait?{gate}")
+        server.wait_log(f"entered {gate}\n")
+        (worker,) = process.workers(server.process.pid)
+        before = process.resident(worker)
+        for number in range(1, 400, 2):
+            content = 15 * frame(DATA, 0, number, bytes(16_384))
+            client.exchange(frame(HEADERS, END_HEADERS, number, POST) + content + reset(number))
+        client.flush()
+        assert process.resident(worker) - before < 16 << 20
+        gate.touch()
+        assert other.response().status == 200
+        assert client.error is None
+
+
+def test_descriptors() -> None:
+    """A connection has one, as the default of `max_connections` expects."""
+    with Server(ATTACKED, "threading", ON, "--workers=1") as server, ExitStack() as held:
+        (worker,) = map(psutil.Process, process.workers(server.process.pid))
+        first = held.enter_context(Attacker(server.port))
+        assert first.is_served()
+        before = worker.num_fds()
+        for _ in range(40):
+            assert held.enter_context(Attacker(server.port)).is_served()
+        assert worker.num_fds() - before <= 44
 
 
 @pytest.mark.parametrize("window", [0, 1])

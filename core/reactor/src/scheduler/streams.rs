@@ -80,7 +80,7 @@ fn deadline(timeouts: &Timeouts, streams: &Multiplexed, now: u64) -> u64 {
     streams.partial_since().map_or(until, |since| until.min(since + timeouts.header))
 }
 
-/// Begins with the protocol of the streams. `None`: there are no descriptors left.
+/// Begins with the protocol of the streams. `None`: the server speaks none.
 fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiplexed>> {
     let multiplexing = state.receiving.multiplexing.as_ref()?;
     let protocol = (multiplexing.make)(&state.receiving.limits);
@@ -88,9 +88,7 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     let weak: Weak<State> = Arc::downgrade(state);
     let carrier: Arc<SharedSocket> = Arc::clone(&connection.socket);
     let (sender, metrics) = (Arc::clone(&state.coalesced_sender), &state.counters.metrics);
-    let streams = Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol, metrics).map(Arc::new);
-    let log = |error: &crate::sys::Errno| state.log(Level::Error, &format!("a connection is closed: {error}"));
-    let streams = streams.inspect_err(log).ok()?;
+    let streams = Arc::new(Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol, metrics));
     // The TLS handshake, or the preface of which a part had come.
     timing::end_wait(&state.telemetry, connection);
     if let Some(buffers) = connection.request.buffers.take() {
@@ -195,8 +193,8 @@ pub(crate) fn wait(
         if has_come || left == 0 || streams.is_gone(number) || socket.is_disconnected() {
             return;
         }
-        if let Waiting::Reads { reads, writes } = streams.wait(seen, left) {
-            let is_interrupted = streams.wait_for_socket(reads, writes, left);
+        if let Waiting::Reads { reads, writes, wakeup } = streams.wait(seen, left) {
+            let is_interrupted = streams.wait_for_socket(&wakeup, reads, writes, left);
             while act(state, streams, streams.turn(true)) {}
             if is_interrupted {
                 return;

@@ -16,7 +16,6 @@ mod turns;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::mem;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -69,12 +68,12 @@ pub(crate) struct Origin {
 }
 
 /// What a thread does that waits for a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Waiting {
     /// It looks again.
     Over,
     /// It waits for the socket, in place of all.
-    Reads { reads: bool, writes: bool },
+    Reads { reads: bool, writes: bool, wakeup: Arc<Wakeup> },
 }
 
 /// A connection with many streams.
@@ -90,7 +89,6 @@ pub(crate) struct Multiplexed {
     pub(crate) queued: Arc<Queued>,
     state: Mutex<State>,
     changed: Condvar,
-    wakeup: Wakeup,
     metrics: &'static Metrics,
     /// Output waits for the socket; read without the lock.
     is_waiting: AtomicBool,
@@ -107,7 +105,7 @@ impl Multiplexed {
         origin: Origin,
         protocol: Box<dyn StreamProtocol>,
         metrics: &'static Metrics,
-    ) -> Result<Self, Errno> {
+    ) -> Self {
         let state = State {
             protocol,
             streams: HashMap::default(),
@@ -127,13 +125,12 @@ impl Multiplexed {
             turns: 0,
             turns_of_reader: 0,
             waiters: 0,
-            has_reader: false,
+            reader: None,
             changes: 0,
         };
-        let (state, wakeup) = (Mutex::new(state), Wakeup::new()?);
-        let (changed, is_waiting) = (Condvar::new(), AtomicBool::new(false));
+        let (state, changed, is_waiting) = (Mutex::new(state), Condvar::new(), AtomicBool::new(false));
         metrics.http2_connections.fetch_add(1, Ordering::Relaxed);
-        Ok(Multiplexed {
+        Multiplexed {
             carrier,
             owner,
             sender,
@@ -142,11 +139,10 @@ impl Multiplexed {
             queued: Arc::default(),
             state,
             changed,
-            wakeup,
             metrics,
             is_waiting,
             forks: forks(),
-        })
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -271,8 +267,8 @@ impl Multiplexed {
         state.changes += 1;
         if state.waiters > 0 {
             self.changed.notify_all();
-            if state.has_reader {
-                self.wakeup.wake();
+            if let Some(reader) = &state.reader {
+                reader.wake();
             }
         }
     }
@@ -337,8 +333,12 @@ impl Multiplexed {
         let reads = !state.has_ended && !state.is_failed && state.protocol.wants_input();
         let writes = !state.is_lost && !state.protocol.output().is_empty();
         // The end of the client's side would be reported again and again.
-        if (reads || writes) && !mem::replace(&mut state.has_reader, true) {
-            return Waiting::Reads { reads, writes };
+        if (reads || writes)
+            && state.reader.is_none()
+            && let Ok(wakeup) = Wakeup::new().map(Arc::new)
+        {
+            state.reader = Some(Arc::clone(&wakeup));
+            return Waiting::Reads { reads, writes, wakeup };
         }
         let time = Duration::from_millis(milliseconds);
         state = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
@@ -347,10 +347,10 @@ impl Multiplexed {
     }
 
     /// Waits for the socket, as [`Multiplexed::wait`] has said. `true`: a signal has come.
-    pub(crate) fn wait_for_socket(&self, reads: bool, writes: bool, milliseconds: u64) -> bool {
-        let is_interrupted = self.wakeup.wait_with(self.fd(), reads, writes, milliseconds);
+    pub(crate) fn wait_for_socket(&self, wakeup: &Wakeup, reads: bool, writes: bool, milliseconds: u64) -> bool {
+        let is_interrupted = wakeup.wait_with(self.fd(), reads, writes, milliseconds);
         let mut state = self.lock();
-        state.has_reader = false;
+        state.reader = None;
         state.waiters -= 1;
         // Another one reads from now on.
         self.changed.notify_all();

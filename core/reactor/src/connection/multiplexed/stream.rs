@@ -199,7 +199,8 @@ impl Multiplexed {
         let state = &mut *guard;
         let Some(of_stream) = state.streams.get_mut(&stream) else { return false };
         let was_there = of_stream.end != Some(InputEnd::Reset);
-        (of_stream.has_ended, of_stream.end) = (true, Some(InputEnd::Reset));
+        of_stream.has_ended = true;
+        of_stream.leave();
         match is_slow {
             true => state.protocol.cancel(stream),
             false => state.protocol.close(stream),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use poorhttp_http::Reject;
 use rustc_hash::FxBuildHasher;
@@ -10,6 +10,7 @@ use rustc_hash::FxBuildHasher;
 use crate::connection::send_queue::Flushed;
 use crate::connection::stream_protocol::{StreamEvent, StreamProtocol, StreamRequest};
 use crate::sys::clock;
+use crate::sys::wakeup::Wakeup;
 
 /// What the response of a stream waits in. Called without the lock of the connection, which this locks.
 pub(crate) trait ResponseQueue: Send + Sync {
@@ -96,6 +97,12 @@ impl StreamState {
         self.taken < self.input.len()
     }
 
+    /// The client has left, so nobody receives what is left of the content.
+    pub(super) fn leave(&mut self) {
+        self.end = Some(InputEnd::Reset);
+        (self.input, self.taken) = (Vec::new(), 0);
+    }
+
     /// Whether its request was complete in this turn, and nothing of the response has come.
     pub(super) fn is_unanswered(&self, turn: u32) -> bool {
         self.turn == turn && self.may_complete() && !self.has_head && !self.has_ended
@@ -140,9 +147,9 @@ pub(super) struct State {
     /// Turns of the connection so far; after the last one by a thread that runs no requests.
     pub(super) turns: u32,
     pub(super) turns_of_reader: u32,
-    /// Threads that wait; one of them waits for the socket.
+    /// Threads that wait; one of them waits for the socket, and is woken by this. An idle connection has no descriptor for it.
     pub(super) waiters: u32,
-    pub(super) has_reader: bool,
+    pub(super) reader: Option<Arc<Wakeup>>,
     /// Counts what threads may have waited for.
     pub(super) changes: u64,
 }
@@ -231,6 +238,10 @@ impl State {
         if let Some(state) = self.streams.get_mut(&stream) {
             (state.end, state.turn) = (Some(end), self.turns);
             let is_reset = end == InputEnd::Reset;
+            if is_reset {
+                // Its window is open again, and all threads may be busy.
+                state.leave();
+            }
             turn.ready.extend(state.slot.map(|slot| Ready {
                 slot,
                 readable: true,
