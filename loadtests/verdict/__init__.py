@@ -1,4 +1,4 @@
-"""Verdicts: whether one of two servers is faster, slower, or that it is not to be told.
+"""Verdicts on two servers: one is faster, or the measurements do not tell.
 
 `compare A B` measures two commands, servers or commits in turns, or reads two files of results.
 

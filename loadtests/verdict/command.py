@@ -1,4 +1,4 @@
-"""The command `compare A B`: which of two is faster, or that it is not to be told."""
+"""The command `compare A B`: measures two servers, and says which is faster if that can be told."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The load lab, loadtests/: its clients, servers, reports and studies.
 
 accepting.py           A made-up server, whose connections are served in threads of their own
+conftest.py            A command of the lab in the process of the test
 refused_requests.py    Writes the lab's malformed requests from the protocol cases
 test_advise.py         Advice: the search on made-up servers, files of requests, a real run
 test_clients.py        The clients of the load lab: requests, counts and reports

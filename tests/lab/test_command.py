@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from loadtests import __main__, store
+from loadtests import store
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, wait_for
 
@@ -47,21 +47,7 @@ def marked(mark: str) -> list[str]:
     return found
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs the lab in this process, which has imported it; returns the exit code."""
-    monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
-    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-
-    def main(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
-        return __main__.main()
-
-    return main
-
-
-def test_interrupted_and_resumed(tmp_path: Path, run: Callable[..., int]) -> None:
+def test_interrupted_and_resumed(tmp_path: Path, lab: Callable[..., int]) -> None:
     path, mark = tmp_path / "results.jsonl", secrets.token_hex()
     # Enough steps that some are left when the first is over.
     many = ("serial", "--tiny", "--servers", "poorhttp single,poorhttp threading")
@@ -73,18 +59,18 @@ def test_interrupted_and_resumed(tmp_path: Path, run: Callable[..., int]) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as lab:
+    ) as started:
         wait_for(lambda: done(path), "the first step")
-        lab.send_signal(signal.SIGINT)
-        _, said = lab.communicate(timeout=HANG)
-    assert lab.returncode == 130
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate(timeout=HANG)
+    assert started.returncode == 130
     assert "interrupted; what was measured is kept" in said
     assert marked(mark) == []
     before = done(path)
     # Half a line is what a run leaves that had no time even for that.
     with path.open("a", encoding="utf-8") as file:
         file.write('{"record": "sam')
-    assert run(many[0], *many[2:], "--resume", str(path)) == 0
+    assert lab(many[0], *many[2:], "--resume", str(path)) == 0
     whole = done(path)
     assert before < whole, "nothing was left to do"
     assert set(whole.values()) == {1}
@@ -96,11 +82,11 @@ def test_interrupted_and_resumed(tmp_path: Path, run: Callable[..., int]) -> Non
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], run: Callable[..., int]) -> Callable[..., str]:
+def refused(capsys: pytest.CaptureFixture[str], lab: Callable[..., int]) -> Callable[..., str]:
     """What the lab says to arguments that it refuses."""
 
     def said(*arguments: str) -> str:
-        assert run(*arguments) == 1
+        assert lab(*arguments) == 1
         return capsys.readouterr().err
 
     return said
@@ -137,11 +123,11 @@ def test_no_room_for_the_results(tmp_path: Path) -> None:
     assert path.stat().st_size <= ROOM
 
 
-def test_several_studies_make_one_page(tmp_path: Path, run: Callable[..., int]) -> None:
+def test_several_studies_make_one_page(tmp_path: Path, lab: Callable[..., int]) -> None:
     """Each with the servers that it knows, and with the defaults of its own options."""
     path, page = tmp_path / "results.jsonl", tmp_path / "page.html"
     words = ("compare", "serial", "webbench", "--tiny", "--servers", "poorhttp single")
-    assert run(*words, "--output", str(path), "--page", str(page)) == 0
+    assert lab(*words, "--output", str(path), "--page", str(page)) == 0
     runs = [record for record in records(path) if record["record"] == "run"]
     assert [run["study"] for run in runs] == ["serial", "webbench"]
     text = page.read_text()
@@ -165,9 +151,9 @@ def test_typing_errors_get_a_suggestion(
     words: tuple[str, ...],
     meant: str,
     capsys: pytest.CaptureFixture[str],
-    run: Callable[..., int],
+    lab: Callable[..., int],
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        sys.exit(run(*words))
+        sys.exit(lab(*words))
     assert ended.value.code not in (0, None)
     assert f'; did you mean "{meant}' in capsys.readouterr().err

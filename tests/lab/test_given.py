@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loadtests import __main__, store
+from loadtests import store
 from loadtests.errors import ServerFailure
 from loadtests.measure import listeners
 from loadtests.network.port import free_port
@@ -138,20 +138,6 @@ class TestUrl:
     def test_nobody_listens(self) -> None:
         with pytest.raises(ServerFailure, match=r"no process .* listens at port"):
             Running(given.url(f"http://127.0.0.1:{free_port()}")).__enter__()
-
-
-@pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the lab in this process, which has imported it; returns the exit code."""
-    monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
-    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-
-    def main(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
-        return __main__.main()
-
-    return main
 
 
 class TestStudy:

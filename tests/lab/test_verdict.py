@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import random
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from loadtests import __main__, store
+from loadtests import store
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Section
 from loadtests.stats.results import Results
@@ -238,20 +237,6 @@ def test_words() -> None:
     assert said("cpu", 0.98, 1.06).startswith("Not to be told whether new is faster or slower")
     assert "Any difference is below 1 %" in said("cpu", 0.995, 1.005)
     assert said("cpu", 1.04, 1.06, "others").startswith("Not to be told: others, so no winner")
-
-
-@pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs the lab in this process, which has imported it; returns the exit code."""
-    monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
-    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-
-    def main(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
-        return __main__.main()
-
-    return main
 
 
 SLOW = """\

@@ -323,7 +323,7 @@ impl Multiplexed {
     }
 
     /// Waits until something has changed since `seen`, at most so long; or has the caller wait for the socket if nobody does, and
-    /// call [`Multiplexed::end_read`].
+    /// call [`Multiplexed::wait_for_socket`].
     pub(crate) fn wait(&self, seen: u64, milliseconds: u64) -> Waiting {
         let mut state = self.lock();
         if state.changes != seen {
