@@ -75,6 +75,12 @@ class Advice:
     found: dict[str, Found] = field(default_factory=dict)
     samples: Sequence[Sample] = ()
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether others used much of the machine in many of the measurements."""
+        busy = [one for one in self.samples if one.others_busy > OTHERS]
+        return len(busy) > len(self.samples) / 4
+
     def taken(self, one: Configuration, *, at_rate: bool = False) -> list[Sample]:
         """What was measured of a configuration under the load that counts: rounds, if any."""
         taken = [
@@ -100,7 +106,8 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, second
     Raises LabError if the application cannot be measured at all.
     """
     started = time.monotonic()
-    probe, cost = _probe(bench, seconds)
+    first = {one.mode: one for one in reversed(candidates) if one.told is not None}
+    probe, cost = _probe(bench, seconds, [*first.values()] or PROBED)
     share = 1.0 if probe.kind == COMPUTING else probe.share
     candidates = sensible(candidates, wish.cores, share)
     advice = Advice(wish, probe, samples=bench.samples)
@@ -111,14 +118,14 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, second
     if MEMORY in wish.aims:
         searching.memory()
     searching.levels()
-    advice.remarks += _remarks(bench.samples)
+    advice.remarks += _remarks(bench.samples, rough=advice.is_rough)
     advice.seconds = time.monotonic() - started
     return advice
 
 
-def _probe(bench: Bench, budget: float) -> tuple[Probe, float]:
+def _probe(bench: Bench, budget: float, probed: Sequence[Configuration]) -> tuple[Probe, float]:
     reasons = []
-    for one in PROBED:
+    for one in probed:
         for seconds in (PROBE_SECONDS, max(10 * PROBE_SECONDS, budget / 20)):
             began = time.monotonic()
             sample = bench.take(one, seconds, 1, "alone")
@@ -253,7 +260,9 @@ class _Search:
         advice = self.advice
         wanted = ENOUGH * advice.best
         enough = [one for one, rate in self._capacities().items() if rate >= wanted]
-        preloaded = [replace(one, preload=True) for one in enough if one.workers > 1]
+        preloaded = [
+            replace(one, preload=True) for one in enough if one.workers > 1 and one.told is None
+        ]
         guesses = {one: 1 / advice.probe.memory(one) for one in [*enough, *preloaded]}
         found = advice.found[MEMORY] = Found(guesses)
         known = ((one, advice.median(one, "pss")) for one in enough)
@@ -298,12 +307,12 @@ def _nothing(samples: Sequence[Sample], wish: Wish) -> str:
     )
 
 
-def _remarks(samples: Sequence[Sample]) -> list[str]:
+def _remarks(samples: Sequence[Sample], *, rough: bool) -> list[str]:
     told = []
-    busy = [one.others_busy for one in samples if one.others_busy > OTHERS]
-    if len(busy) > len(samples) / 4:
+    if rough:
+        most = max(one.others_busy for one in samples)
         told.append(
-            f"Something else used up to {max(busy) * 100:.0f} % of this machine meanwhile: these "
+            f"Something else used up to {most * 100:.0f} % of this machine meanwhile: these "
             "figures are rough. Measure again when it is idle."
         )
     limited = [one for one in samples if one.client_busy >= SATURATED]

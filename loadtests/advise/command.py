@@ -1,4 +1,4 @@
-"""The command line of `advise`, which finds mode, threads and workers for an application."""
+"""The command line of `advise`, which finds workers and threads for an application."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from loadtests import store
 from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
+from loadtests.advise.commands import Commands
 from loadtests.advise.configuration import MODES, THREADS, Configuration, space
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT, Bench, say
@@ -22,6 +23,7 @@ from loadtests.measure import machine
 from loadtests.measure.cpu_affinity import CPUS
 from loadtests.reporting.model import Section
 from loadtests.servers import registry
+from loadtests.servers.registry import given
 from loadtests.stats.results import Results
 from loadtests.studies.command import publish
 
@@ -55,7 +57,8 @@ def add(commands: Any) -> None:
         budgets.add_argument(f"--{name}", const=seconds, help=f"{seconds:.0f} seconds", **const)
     asked = command.add_mutually_exclusive_group()
     told = "what is asked for, in turns (repeatable; default /)"
-    asked.add_argument("--target", dest="paths", action="append", metavar="/PATH", help=told)
+    paths: dict[str, Any] = {"dest": "paths", "action": "append", "metavar": "/PATH"}
+    asked.add_argument("--path", "--target", **paths, help=told)
     for flag, told in (
         (
             "--like",
@@ -96,6 +99,8 @@ def add(commands: Any) -> None:
         ("--page", "the page (default: beside the results)"),
     ):
         add(flag, type=Path, metavar="FILE", help=told)
+    told = "in place of TARGET; {workers} and {threads} are the numbers that are searched for"
+    given.add_options(command, told)
     command.set_defaults(run=run)
 
 
@@ -140,14 +145,20 @@ def run(options: argparse.Namespace, command: str) -> int:
 def _advise(
     options: argparse.Namespace, command: str, keeping: store.Store, told: list[Section]
 ) -> int:
-    target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
+    target: Target | Commands = Commands(given.named(options, MODES))
+    if not options.given:
+        folders = tuple(options.pythonpath)
+        target = Target(options.target, options.config, options.chdir, folders)
+    elif options.target or options.config:
+        raise LabError("TARGET and --config are for poorhttp: give them, or --command and --url")
     target.check()
     if options.locustfile:
         workload = from_locust(options.locustfile)
     elif file := options.like or options.requests:
         workload = recorded(file, at_its_rate=bool(options.like))
     else:
-        workload = from_paths(options.paths or ["/"])
+        at = next((one.target for one in options.given or () if one.target), "/")
+        workload = from_paths(options.paths or [at])
     if options.write and options.write.exists():
         raise LabError(f"{options.write} already exists; it is not overwritten")
     rate, memory = options.rate or workload.rate, int(options.max_memory * 2**20)
@@ -155,8 +166,12 @@ def _advise(
     budget, bench = options.budget or USUAL, Bench(target, workload, keeping)
     _begin(bench, command, budget)
     machine.allow_files(max(wish.connections) + 200)
-    candidates, remarks = _everyone(options)
-    say(f"{target.text or target.file}, {workload.words}: about {budget:.0f} s")
+    if isinstance(target, Commands):
+        candidates = target.candidates(CPUS, options.max_workers, options.max_threads)
+        remarks: list[str] = []
+    else:
+        candidates, remarks = _everyone(options)
+    say(f"{target.words}, {workload.words}: about {budget:.0f} s")
     advice = None
     try:
         advice = advise(bench, candidates, wish, budget)
@@ -165,13 +180,13 @@ def _advise(
             about = {"aim": aim, "options": one.values(), "reason": reason}
             keeping.add("note", experiment=EXPERIMENT, server=one.name, **about)
         ini = target.ini(report.recommended(advice), report.reasons(advice))
+        written, wanted = "", bool(options.write or not options.given)
         try:
-            written = report.write(ini, options.write)
+            written = report.write(ini, options.write) if wanted else ""
         except LabError as error:
-            written = ""
             advice.remarks.append(f"The configuration is not in a file: {error}.")
         print(report.terminal(advice, target, written))
-        return int(not written)
+        return int(wanted and not written)
     finally:
         told += report.sections(Results(keeping.records), advice, workload.words)
 
@@ -203,8 +218,9 @@ def _everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[st
 def _begin(bench: Bench, command: str, budget: float) -> None:
     """Stores where and how it is measured."""
     ours = [server for server in registry.SERVERS if server.ours]
+    ours = ours if isinstance(bench.target, Target) else []
     registry.require_release(ours)
-    if why := registry.missing(ours[0]):
+    if ours and (why := registry.missing(ours[0])):
         raise LabError(f"poorhttp cannot be measured: {why}")
     bench.store.add(
         "run",
@@ -213,7 +229,7 @@ def _begin(bench: Bench, command: str, budget: float) -> None:
         seconds=budget,
         server_core=None,
         client_core=None,
-        commands={"poorhttp": f"poorhttp serve {bench.target.text or f'-c {bench.target.file}'}"},
+        commands=bench.target.lines,
         machine=machine.describe(registry.versions(ours)),
         asked=bench.workload.words,
     )

@@ -25,24 +25,36 @@ COMPUTING, WAITING, BOTH = "it computes", "it waits", "it computes and waits"
 
 @dataclass(frozen=True, order=True)
 class Configuration:
-    """`threads` are those of a worker, in mode threading."""
+    """`threads` are those of a worker, in mode threading.
+
+    Of a server of others `mode` is its name, and `told` what its command is told of these numbers.
+    """
 
     mode: str
     workers: int = 1
     threads: int = 1
     preload: bool = False
+    told: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
         """As in tables: `threading 2 × 8` is two workers of eight threads."""
+        if self.told is not None:
+            return " × ".join([self.mode, *self.values().values()]).replace(" × ", " ", 1)
         special = {"single": "", "threading": f" {self.workers} × {self.threads}"}
         numbers = special.get(self.mode, f" {self.workers}")
         return self.mode + numbers + (" preloaded" if self.preload else "")
 
     @property
     def at_once(self) -> float:
-        """Requests that it has in flight at the same time."""
-        return math.inf if self.mode == "gevent" else self.workers * self.threads
+        """Requests that it has in flight at the same time, at most."""
+        unknown = self.told is not None and "threads" not in self.told
+        return math.inf if unknown or self.mode == "gevent" else self.workers * self.threads
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether its number of workers is known."""
+        return self.told is None or "workers" in self.told
 
     @property
     def size(self) -> tuple[int, bool, int, bool]:
@@ -50,7 +62,9 @@ class Configuration:
         return self.workers, self.mode == "gevent", self.threads, self.preload
 
     def values(self) -> dict[str, str]:
-        """Its options as poorhttp reads them."""
+        """Its options as poorhttp reads them, or the numbers that its command is told."""
+        if self.told is not None:
+            return {name: str(getattr(self, name)) for name in self.told}
         values = {"mode": self.mode, "workers": str(self.workers)}
         if self.mode == "threading":
             values["threads"] = str(self.threads)
@@ -66,9 +80,7 @@ def space(
     cores: int, modes: Iterable[str], max_workers: int = 0, max_threads: int = 0
 ) -> list[Configuration]:
     """All candidates that are not preloaded, smaller ones first."""
-    most = max_workers or max(2 * cores, 4)
-    workers = [count for count in WORKERS if count <= most]
-    threads = [count for count in THREADS if count <= (max_threads or THREADS[-1])]
+    workers, threads = _counts(cores, max_workers, max_threads)
     made = {
         "single": [Configuration("single")],
         # One worker that runs one request at a time is `single`.
@@ -79,12 +91,30 @@ def space(
     return sorted((one for mode in modes for one in made[mode]), key=lambda one: one.size)
 
 
+def _counts(cores: int, max_workers: int, max_threads: int) -> tuple[list[int], list[int]]:
+    most = max_workers or max(2 * cores, 4)
+    threads = [count for count in THREADS if count <= (max_threads or THREADS[-1])]
+    return [count for count in WORKERS if count <= most], threads
+
+
+def of_command(
+    name: str, told: tuple[str, ...], cores: int, max_workers: int, max_threads: int
+) -> list[Configuration]:
+    """All candidates of a server of others; one, if its command is told no numbers."""
+    workers, threads = _counts(cores, max_workers, max_threads)
+    return [
+        Configuration(name, w, t, told=told)
+        for w in (workers if "workers" in told else [1])
+        for t in (threads if "threads" in told else [1])
+    ]
+
+
 def distance(one: Configuration, other: Configuration) -> float:
     """How little one says about the other: squared, in doublings."""
     workers = math.log2(one.workers / other.workers)
     threads = math.log2(one.threads / other.threads)
-    greenlets = (one.mode == "gevent") != (other.mode == "gevent")
-    return workers**2 + threads**2 / 4 * (not greenlets) + 6.0 * greenlets
+    apart = one.mode != other.mode and not {one.mode, other.mode} <= {*MODES[:3]}
+    return workers**2 + threads**2 / 4 * (not apart) + 6.0 * apart
 
 
 def sensible(candidates: Iterable[Configuration], cores: int, share: float) -> list[Configuration]:
@@ -92,9 +122,12 @@ def sensible(candidates: Iterable[Configuration], cores: int, share: float) -> l
 
     Workers that run one request at a time compute for a `share` of it, and may be more.
     """
-    return [
-        one for one in candidates if one.workers * (share if one.mode == "forking" else 1) <= cores
-    ]
+
+    def computing(one: Configuration) -> float:
+        waits = one.mode == "forking" or (one.told and "threads" not in one.told)
+        return one.workers * (share if waits else 1)
+
+    return [one for one in candidates if computing(one) <= cores]
 
 
 @dataclass(frozen=True)
@@ -118,7 +151,9 @@ class Probe:
     def throughput(self, one: Configuration, connections: int, cores: int) -> float:
         """Requests per second, if a process computes one at a time and the rest is waiting."""
         waiting = min(connections, one.at_once) / self.service
-        computing = min(one.workers, cores) / min(self.cpu, self.service)
+        computing = min(one.workers if one.has_workers else cores, cores) / min(
+            self.cpu, self.service
+        )
         both = (waiting**-SOFTNESS + computing**-SOFTNESS) ** (-1 / SOFTNESS)
         contended = 0.999 - CONTENTION * self.share
         doublings = (one.threads - 1).bit_length()

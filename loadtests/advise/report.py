@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.advise.answer import ENOUGH, OTHERS, P99, THROUGHPUT, Advice
+from loadtests.advise.commands import Commands
 from loadtests.advise.configuration import COMPUTING, THREADS, Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT
@@ -95,18 +96,20 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
         text += f", {client:.1f} for the client that measures" if client >= 0.1 else ""
         text += f", {others:.1f} for something else" if others >= OTHERS * cores else ""
         return "computing", f"{text}. More needs more cores, or less work for each request."
-    if used >= BUSY * chosen.workers:
+    if chosen.has_workers and used >= BUSY * chosen.workers:
         return "the lock", (
             "Python's lock: each process computes on one core at a time, so that "
             f"{cores - chosen.workers} of {cores} cores are idle. More needs more workers."
         )
     inside = min(connections, chosen.at_once)
     alone, loaded = probe.service * 1e3, inside / max(rate, 1e-9) * 1e3
+    one_each = " If a worker serves one request at a time, more workers do more (--max-workers)."
     if loaded > SLOWER * alone and probe.kind != COMPUTING:
         return "waiting", (
             f"waiting for something that gets slower: {alone:,.1f} ms alone, {loaded:,.0f} ms with "
             f"{inside:.0f} requests at once, while {used:.1f} of {cores} cores compute. A "
-            "database, its lock, or another server: no configuration of poorhttp mends that."
+            "database, its lock, or another server: no configuration mends that."
+            + (one_each if chosen.told is not None and math.isinf(chosen.at_once) else "")
         )
     if loaded > SLOWER * alone:
         return "the lock", (
@@ -127,10 +130,10 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
 
 def crowding(advice: Advice) -> str:
     """What more threads cost in computing, if that can be seen; a sentence or nothing."""
-    seen: dict[int, dict[int, float]] = {}
+    seen: dict[tuple[str, int], dict[int, float]] = {}
     for one in advice.found[THROUGHPUT].seen:
-        if one.mode == "threading":
-            seen.setdefault(one.workers, {})[one.threads] = advice.median(one, "cpu_us")
+        costs = seen.setdefault((one.mode, one.workers), {})
+        costs[one.threads] = advice.median(one, "cpu_us")
     for _, costs in sorted(seen.items()):
         few, many = min(costs), max(costs)
         if costs[few] and costs[many] >= DEARER * costs[few]:
@@ -181,11 +184,23 @@ def _against(advice: Advice, one: Configuration, chosen: Configuration) -> str:
 
 
 def step(advice: Advice, chosen: Configuration) -> str:
-    """What the next larger configuration costs and brings, measured if it was, else expected."""
+    """What the next larger configuration costs and brings, measured if it was, else expected.
+
+    Empty if the command of a server is told no numbers.
+    """
     wish, found = advice.wish, advice.found[THROUGHPUT]
     limited, cores = limit(advice, chosen)[0], wish.cores
-    if limited == "waiting" and chosen.mode == "threading" and chosen.threads < THREADS[-1]:
+    if not chosen.values():
+        return ""
+    threads = chosen.mode == "threading" or "threads" in (chosen.told or ())
+    if (
+        threads
+        and chosen.threads < THREADS[-1]
+        and (limited == "waiting" or chosen.told == ("threads",))
+    ):
         larger = replace(chosen, threads=2 * chosen.threads)
+    elif not chosen.has_workers:
+        return ""
     elif chosen.mode == "single":
         larger = Configuration("forking", 2)
     else:
@@ -211,16 +226,23 @@ def step(advice: Advice, chosen: Configuration) -> str:
     )
 
 
-def terminal(advice: Advice, target: Target, written: str = "") -> str:
+def terminal(advice: Advice, target: Target | Commands, written: str = "") -> str:
     """The recommendation as a file, why, and what it costs to do otherwise; on one screen."""
     chosen = recommended(advice)
-    told = [f"If unsure, take this: {chosen.name}", "", target.ini(chosen, []).rstrip(), ""]
+    told = [_headline(advice, chosen), "", target.ini(chosen, []).rstrip(), ""]
     if written:
-        told += [f"It is in {written}: poorhttp serve --config {written}", ""]
+        told += [f"It is in {written}: {target.start(written)}", ""]
     told += [*_ranking(advice, chosen), ""]
     item = textwrap.TextWrapper(WIDTH, initial_indent="- ", subsequent_indent="  ")
     told += map(item.fill, sentences(advice, chosen))
     return "\n".join(told)
+
+
+def _headline(advice: Advice, chosen: Configuration) -> str:
+    busy = "The machine was busy, so this is rough. " * advice.is_rough
+    if len(advice.found[THROUGHPUT].guesses) > 1:
+        return f"{busy}If unsure, take this: {chosen.name}"
+    return f"{busy}{chosen.name}: nothing to choose from, so this is what it does"
 
 
 def sentences(advice: Advice, chosen: Configuration) -> list[str]:
@@ -230,7 +252,7 @@ def sentences(advice: Advice, chosen: Configuration) -> list[str]:
         f"Alone a request takes {probe.service * 1e3:,.1f} ms, {probe.cpu * 1e3:,.1f} ms of CPU "
         f"time: {probe.kind}. What limits it under load is {limit(advice, chosen)[1]}",
         *others(advice, chosen),
-        f"A step up, {step(advice, chosen)}",
+        *([f"A step up, {larger}"] if (larger := step(advice, chosen)) else []),
         crowding(advice),
         *advice.remarks,
     ]
@@ -333,7 +355,7 @@ def _answers(advice: Advice, asked: str) -> list[Section]:
     rows: list[list[Cell]] = [
         [name, *(one.values().get(name, "") for one in answers.values())] for name in names
     ]
-    columns = [Column("in [http]"), *(Column(name) for name in answers)]
+    columns = [Column("option"), *(Column(name) for name in answers)]
     text = [
         f"It was asked: {asked}. The search took {advice.seconds:.0f} s.",
         *sentences(advice, chosen),
@@ -341,8 +363,9 @@ def _answers(advice: Advice, asked: str) -> list[Section]:
         f"The answer for memory is the least of those that reach {ENOUGH * 100:.0f} % of the best "
         "throughput. What noise does not tell apart goes to the smaller one.",
     ]
-    parts: list[Table | Figure] = [_picture(advice, chosen), Table("answers", "", columns, rows)]
-    best = Section(ANSWERS, [], parts, answer=f"If unsure, take {chosen.name}.")
+    parts: list[Table | Figure] = [_picture(advice, chosen)]
+    parts += [Table("answers", "", columns, rows)] if rows else []
+    best = Section(ANSWERS, [], parts, answer=f"{_headline(advice, chosen)}.")
     return [best, Section("Why", text)]
 
 

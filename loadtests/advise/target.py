@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from loadtests.advise import ini_file
 from loadtests.advise.configuration import NAMES, Configuration
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 from loadtests.measure.waiting import patience
 from loadtests.python_path import lab_folder, server_command
+from loadtests.servers.application import Own
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
 
 HARMLESS = (
     "--pidfile=off",
@@ -42,6 +47,16 @@ class Target:
     file: Path | None = None
     chdir: str = ""
     pythonpath: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What is measured."""
+        return self.text or str(self.file)
+
+    @property
+    def lines(self) -> Mapping[str, str]:
+        """The command, as results have it."""
+        return {"poorhttp": f"poorhttp serve {self.text or f'-c {self.file}'}"}
 
     def check(self) -> None:
         """Raises LabError if the server would not take it."""
@@ -115,6 +130,23 @@ class Target:
             *HARMLESS,
             *configuration.arguments(),
         ]
+
+    def running(self, configuration: Configuration, first: Request) -> Running:
+        """The server, ready to be started; it has to answer this request."""
+        # Braces would be filled in.
+        path = self.python_path().replace("{", "{{").replace("}", "}}")
+        how: dict[str, Any] = {
+            "target": first.target,
+            "request": first.octets(),
+            "environ": {"PYTHONPATH": path},
+        }
+        one = Running(Server(configuration.name, "", "", "poorhttp"), Own(), **how)
+        one.command = self.command(configuration, one.port)
+        return one
+
+    def start(self, file: str) -> str:
+        """How a file with what is advised is used."""
+        return f"poorhttp serve --config {file}"
 
     def python_path(self) -> str:
         """Our poorhttp, then what the user has set."""

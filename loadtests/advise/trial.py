@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from loadtests.advise.commands import Commands
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.workload import Workload
@@ -18,9 +19,6 @@ from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.servers.application import Own
-from loadtests.servers.registry import Server
-from loadtests.servers.running import Running
 from loadtests.store import Store
 
 EXPERIMENT = "advise"
@@ -77,7 +75,7 @@ class Sample:
 class Bench:
     """Measures candidates and stores what was seen. `samples` are all that were taken."""
 
-    target: Target
+    target: Target | Commands
     workload: Workload
     store: Store
     experiment: str = EXPERIMENT
@@ -109,14 +107,7 @@ class Bench:
         return sample
 
     def _measured(self, begun: Sample, seconds: float, rate: float) -> Sample:
-        # Braces would be filled in.
-        path = self.target.python_path().replace("{", "{{").replace("}", "}}")
-        first, environ = self.workload.first, {"PYTHONPATH": path}
-        server = Server(begun.configuration.name, "", "", "poorhttp")
-        running = Running(
-            server, Own(), target=first.target, request=first.octets(), environ=environ
-        )
-        running.command = self.target.command(begun.configuration, running.port)
+        running = self.target.running(begun.configuration, self.workload.first)
         started = time.monotonic()
         with running:
             start_seconds = time.monotonic() - started

@@ -11,6 +11,7 @@
 - `locust/`: Locust.
 - `strict`: a client that sends exactly the given bytes and reads responses as RFC 9112 says.
 - `connection`: a plain HTTP/1.1 connection, for checking answers and for idling.
+- `curl`: by libcurl at given moments: HTTPS, HTTP/2, streams of events, WebSocket messages.
 - `transfer`: uploads and downloads of large documents, checked to the last byte.
 - `client_process`: a process of clients that answers each line with a line.
 - `event_streams`: such a process: streams of server-sent events by HTTP/1.1 and HTTP/2.

@@ -7,7 +7,7 @@ import os
 import resource
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -93,6 +93,15 @@ def since(before: Reading, besides: float = 0.0) -> Disturbance:
         round(max(stolen / machine, 0.0), 4),
         (before.mhz, after.mhz),
     )
+
+
+def warning(records: Iterable[Mapping[str, Any]]) -> str:
+    """A sentence on the machine while these were measured; empty if it was quiet, or not known."""
+    found = [Disturbance(**one["machine"]) for one in records if "machine" in one]
+    if 2 * sum(one.disturbs for one in found) <= len(found):
+        return ""
+    words = told(found)
+    return f"{words[0].upper()}{words[1:]}, so these figures are not the server's alone. "
 
 
 def told(found: Iterable[Disturbance]) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,18 @@ def _answer(
 
 
 def visit(
-    place: tuple[str, int], host: str, links: Sequence[Link], begun: float, due: float
+    place: tuple[str, int],
+    host: str,
+    links: Sequence[Link],
+    begun: float,
+    due: float,
+    tls: ssl.SSLContext | None = None,
 ) -> Visit:
     """Makes the requests of a chain one after the other, on one connection."""
     told, saved, cookies = Visit(due), dict[str, str](), dict[str, str]()
     connection = HTTPConnection(*place, timeout=TIMEOUT)
+    if tls:
+        connection = HTTPSConnection(*place, timeout=TIMEOUT, context=tls)
     since = begun + due
     try:
         for link in links:
@@ -135,16 +143,20 @@ def drive(
     moments: Sequence[float],
     connections: int,
     core: int | None,
+    *,
+    tls: bool = False,
 ) -> tuple[Seen, list[dict[str, Any]]]:
     """Begins a visit at each moment; what became of the visits, and of each link."""
     if core is not None:
         os.sched_setaffinity(0, {core})
+    # Of a server of one's own, whose certificate nobody has to have signed.
+    context = ssl._create_unverified_context() if tls else None
     begun, used = time.monotonic(), time.process_time()
     with ThreadPoolExecutor(connections) as pool:
         tasks = []
         for due in moments:
             time.sleep(max(begun + due - time.monotonic(), 0))
-            tasks.append(pool.submit(partial(visit, place, host, links, begun, due)))
+            tasks.append(pool.submit(partial(visit, place, host, links, begun, due, context)))
         visits = [task.result() for task in tasks]
     seconds = time.monotonic() - begun
     busy = (time.process_time() - used) / seconds

@@ -10,41 +10,32 @@ import argparse
 import math
 import random
 import re
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 from loadtests import store
 from loadtests.advise.workload import from_paths, timed
 from loadtests.arguments import number
+from loadtests.clients import curl
 from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request, Seen
 from loadtests.errors import LabError
-from loadtests.measure import histogram, machine
-from loadtests.measure.cpu_affinity import cores
-from loadtests.replay import chain
+from loadtests.measure import disturbance, histogram, machine
+from loadtests.replay import chain, server
 from loadtests.replay.report import NAME, sections, windows
+from loadtests.replay.server import Place
 from loadtests.reporting import markdown
 from loadtests.reporting.progress import Progress
 from loadtests.stats.results import Results
 from loadtests.studies.command import publish
 
-CONNECTIONS = 256
+CONNECTIONS = {"h2": 8, "events": 10_000, "websocket": 64, "": 256}
+"""At once, at most: by what the load is of, or else of HTTP/1.1."""
 SECONDS = 30.0
 SEED = 1
 MOST = 5_000_000
-
-
-class Place(NamedTuple):
-    """A server: IPv4 address, port, what it is called in Host; and the core of the client."""
-
-    address: str
-    port: int
-    host: str
-    core: int | None
 
 
 def add(commands: Any) -> None:
@@ -52,11 +43,17 @@ def add(commands: Any) -> None:
     command = commands.add_parser("load", help=summary, description=summary)
     told = "requests per second, or from the first to the last: 100-2000"
     command.add_argument("--rate", required=True, type=_rates, metavar="R[-R]", help=told)
-    asked = command.add_mutually_exclusive_group()
     told = "what is asked for, in turns (repeatable; default /)"
-    asked.add_argument("--path", dest="paths", action="append", metavar="/PATH", help=told)
+    command.add_argument("--path", dest="paths", action="append", metavar="/PATH", help=told)
+    asked = command.add_mutually_exclusive_group()
     told = "JSON Lines: requests that each visitor makes one after the other; R visitors a second"
     asked.add_argument("--chain", type=Path, metavar="FILE", help=told)
+    told = "each request begins a stream of server-sent events: times to its first event"
+    asked.add_argument("--events", action="store_true", help=told)
+    told = "messages on WebSockets at the rate, each of which comes back"
+    asked.add_argument("--websocket", action="store_true", help=told)
+    told = "what is sent on them (default: hello)"
+    command.add_argument("--message", default="hello", metavar="TEXT", help=told)
     told = f"default {SECONDS:g}"
     command.add_argument("--seconds", type=number(0.1), default=SECONDS, metavar="S", help=told)
     _common(command)
@@ -72,19 +69,31 @@ def add(commands: Any) -> None:
     told = "only so many of the log, from its beginning"
     command.add_argument("--seconds", type=number(0.1), default=math.inf, metavar="S", help=told)
     _common(command)
-    command.set_defaults(run=_replay)
+    command.set_defaults(run=_replay, chain=None, events=False, websocket=False)
 
 
 def _common(command: argparse.ArgumentParser) -> None:
-    told = "the server: http://HOST:PORT"
-    command.add_argument("--url", required=True, metavar="URL", help=told)
-    told, kind = f"at once, at most (default {CONNECTIONS})", number(1, 10_000, int)
-    command.add_argument("--connections", type=kind, default=CONNECTIONS, metavar="N", help=told)
+    server.add_arguments(command)
+    told = "by HTTP/2: with prior knowledge, or by ALPN where the URL is https"
+    command.add_argument("--h2", action="store_true", help=told)
+    told = f"at once, at most (default {CONNECTIONS['']}; with others: {_words(CONNECTIONS)})"
+    kind = number(1, 10_000, int)
+    command.add_argument("--connections", type=kind, default=0, metavar="N", help=told)
     for flag, told in (
         ("--output", "append the raw results here (JSON Lines)"),
         ("--page", "the page (default: beside the results)"),
     ):
         command.add_argument(flag, type=Path, metavar="FILE", help=told)
+
+
+def _words(connections: dict[str, int]) -> str:
+    return ", ".join(f"--{name} {count:,}" for name, count in connections.items() if name)
+
+
+def _connections(options: argparse.Namespace) -> int:
+    """Those that were asked for, or the usual number of such a load."""
+    kinds = (name for name in CONNECTIONS if getattr(options, name, name == ""))
+    return options.connections or CONNECTIONS[next(kinds)]
 
 
 def _rates(text: str) -> tuple[float, float]:
@@ -94,20 +103,6 @@ def _rates(text: str) -> tuple[float, float]:
     first, _, last = text.partition("-")
     read = number(0.1, 1e6)
     return read(first), read(last or first)
-
-
-def _server(url: str) -> tuple[str, int, str]:
-    """Address, port and the field Host of a URL. Raises LabError if nothing listens there."""
-    try:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname or parts.path.strip("/") or parts.query:
-            raise LabError(f"--url {url!r}: is written http://HOST:PORT")
-        place = parts.hostname, parts.port or 80
-        address = str(socket.getaddrinfo(*place, socket.AF_INET)[0][4][0])
-        socket.create_connection((address, place[1]), timeout=10).close()
-    except (OSError, ValueError) as error:
-        raise LabError(f"--url {url}: {error}") from None
-    return address, place[1], parts.netloc
 
 
 def arrivals(first: float, last: float, seconds: float) -> list[float]:
@@ -133,18 +128,30 @@ def _load(options: argparse.Namespace, command: str) -> int:
     first, last = options.rate
     moments = arrivals(first, last, options.seconds)
     rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
-    label = f"{options.url}, {rates}/s"
+    label = f"{server.name(options)}, {rates}/s"
     if options.chain:
         links = chain.read(options.chain)
 
         def visit(place: Place) -> tuple[Seen, dict[str, Any]]:
             where = place.address, place.port
-            many = options.connections
-            seen, steps = chain.drive(where, place.host, links, moments, many, place.core)
-            return seen, {"steps": steps}
+            many, core, tls = _connections(options), place.core, place.tls
+            seen, steps = chain.drive(where, place.host, links, moments, many, core, tls=tls)
+            return seen, {"steps": steps, "what": "visits"}
 
-        return _measure(options, command, f"{label}, {options.chain.name}", moments, visit)
-    asked = from_paths(options.paths or ["/"]).requests
+        label += f", {options.chain.name}"
+        return _measure(options, command, label, moments, visit, links[0].target)
+    paths = options.paths or ["/"]
+    if options.websocket:
+
+        def talk(place: Place) -> tuple[Seen, dict[str, Any]]:
+            url = f"ws{'s' * place.tls}://{place.host}{paths[0]}"
+            many = _connections(options)
+            messages = curl.Messages(url, options.message, moments, many, place.core)
+            seen, steps = messages.run()
+            return seen, {"steps": steps, "what": "messages"}
+
+        return _measure(options, command, f"{label}, WebSocket", moments, talk, "/")
+    asked = from_paths(paths).requests
     requests = [asked[number % len(asked)] for number in range(len(moments))]
     return _send(options, command, label, moments, requests)
 
@@ -153,7 +160,7 @@ def _replay(options: argparse.Namespace, command: str) -> int:
     placed, left_out = timed(options.log)
     placed = [one for one in placed if one[0] < options.seconds]
     moments = [moment / options.speed for moment, _ in placed]
-    label = options.url + (f" × {options.speed:g}" if options.speed != 1 else "")
+    label = server.name(options) + (f" × {options.speed:g}" if options.speed != 1 else "")
     requests = [request for _, request in placed]
     return _send(options, command, label, moments, requests, left_out=left_out)
 
@@ -175,11 +182,20 @@ def _send(
             else replace(one, headers=(("Host", place.host), *one.headers))
             for one in requests
         ]
-        how: dict[str, Any] = {"moments": moments, "host": place.address, "core": place.core}
+        how: dict[str, Any] = {"moments": moments, "core": place.core}
+        many = _connections(options)
+        if place.tls or options.h2 or options.events:
+            base = f"http{'s' * place.tls}://{place.host}"
+            how |= {"h2": options.h2, "events": options.events, "connections": many}
+            seen, steps = curl.Transfers(base, requests, **how).run()
+            told = {"steps": steps, "what": "streams"} if options.events else {}
+            return seen, more | told
         lasts = moments[-1] + 0.1
-        return replay.drive(place.port, lasts, options.connections, hosted, **how), more
+        return replay.drive(place.port, lasts, many, hosted, host=place.address, **how), more
 
-    return _measure(options, command, label, moments, drive)
+    label += ", HTTP/2" * options.h2 + ", events" * options.events
+    first = requests[0].target if requests and not options.events else "/"
+    return _measure(options, command, label, moments, drive, first)
 
 
 def _measure(
@@ -188,25 +204,32 @@ def _measure(
     label: str,
     moments: Sequence[float],
     drive: Callable[[Place], tuple[Seen, dict[str, Any]]],
+    target: str,
 ) -> int:
-    """Has something sent at each moment, tells the outcome and makes the page; the exit code."""
+    """Has something sent at each moment, tells the outcome and makes the page; the exit code.
+
+    A server that is started has to answer `target` before.
+    """
     if not moments:
         raise LabError("no request is due in this time")
-    _, core = cores()
-    place = Place(*_server(options.url), core)
+    if options.h2 and (options.chain or options.websocket):
+        raise LabError("--h2 is for requests and event streams")
     lasts = moments[-1]
     name = store.now()
     path = (options.output or store.new_path(name)).resolve()
     keeping = store.Store(path, name)
     keeping.study = NAME
-    machine.allow_files(options.connections + 200)
-    about: dict[str, Any] = {"client_core": core, "server_core": None, "commands": {}}
-    keeping.add("run", command=command, machine=machine.describe({}), seconds=lasts, **about)
+    machine.allow_files(_connections(options) + 200)
     rate = len(moments) / max(lasts, 1.0)
-    with Progress(1) as progress:
+    disturbance.adopt()
+    with Progress(1) as progress, server.running(options, target) as (place, processes):
+        started = {options.command.name: options.command.command} if options.command else {}
+        about = {"client_core": place.core, "server_core": None, "commands": started}
+        keeping.add("run", command=command, machine=machine.describe({}), seconds=lasts, **about)
         progress.say(f"{label}: {len(moments):,} in {lasts:,.0f} s, {rate:,.1f}/s on average")
         progress.begin(label)
-        seen, more = drive(place)
+        with server.Usage(processes, elsewhere=not place.is_here) as usage:
+            seen, more = drive(place)
         progress.step(label, f"{seen.load.requests:,} answered")
     keeping.add(
         "sample",
@@ -222,6 +245,7 @@ def _measure(
         max_us=seen.load.max_us,
         client_busy=seen.load.busy,
         windows=windows(lasts, seen.outcomes),
+        **usage.record,
         **more,
     )
     keeping.close()

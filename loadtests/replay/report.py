@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loadtests.clients.load import SATURATED
-from loadtests.measure import histogram
+from loadtests.measure import disturbance, histogram
+from loadtests.reporting import percentiles
 from loadtests.reporting.cells import brief
-from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Part, Section, Table
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Part, Section, Table
 from loadtests.stats.results import Results
 from loadtests.store import Record
 
@@ -26,6 +26,8 @@ def sections(results: Results) -> list[Section]:
     columns = [Column("server"), Column("due"), Column("due", "/s", 1), Column("answered")]
     columns += [Column("failed"), *(Column(share, "ms", 2, 0.001) for share in SHARES)]
     columns += [Column("longest", "ms", 2, 0.001), Column("client busy", "%", 0, 100)]
+    columns += [Column("server busy", "% of a core"), Column("CPU", "µs/request", 1)]
+    columns += [Column("PSS", "MiB", 1, MIB)]
     rows: list[Sequence[Cell]] = []
     lines = []
     for place, one in enumerate(samples):
@@ -33,24 +35,19 @@ def sections(results: Results) -> list[Section]:
         quantiles = [histogram.quantile(times, share, one["max_us"]) for share in SHARES.values()]
         failed = sum(one["errors"].values())
         head = [one["server"], one["due"], one["rate"], one["requests"], failed]
-        rows.append([*head, *quantiles, one["max_us"], one["client_busy"]])
+        rows.append([*head, *quantiles, one["max_us"], one["client_busy"], *_used(one)])
         colour = COLOURS[place % len(COLOURS)]
-        lines.append(Line(one["server"], colour, _curve(times, one["max_us"])))
+        lines.append(Line(one["server"], colour, percentiles.points(times, one["max_us"])))
     text = [
         "Times count from the moment at which a request is due. `failed` are connections that "
         "failed or broke, wrong answers, and requests without an answer in time."
     ]
+    if failed := samples[-1].get("server_failed"):
+        text.append(f"What the server used is not known: {failed}.")
     if any(one["client_busy"] > SATURATED for one in samples):
         text.append("The client used its whole core, so it was the limit, not the server.")
-    figure = Lines(
-        "replay-times",
-        "Times of the requests",
-        Axis("the slowest one of so many requests", log=True, low=1),
-        Axis("time", "ms", log=True),
-        lines,
-        steps=True,
-    )
-    parts = [figure, Table("replay", "", columns, rows), *_steps(samples[-1])]
+    figure = percentiles.plot("replay-times", lines)
+    parts: list[Part] = [figure, Table("replay", "", columns, rows), *_steps(samples[-1])]
     parts += _course(samples[-1])
     return [Section("Requests at their times", text, parts, answer=_answer(samples[-1]))]
 
@@ -81,15 +78,17 @@ def _steps(sample: Record) -> list[Part]:
     """The requests of a chain, in their order."""
     if "steps" not in sample:
         return []
-    columns = [Column("request"), Column("answered"), Column("failed")]
+    columns = [Column("of"), Column("answered"), Column("failed")]
     columns += [Column(share, "ms", 2, 0.001) for share in SHARES]
     rows: list[Sequence[Cell]] = []
     for one in sample["steps"]:
         times = histogram.merge([one["times"]])
         quantiles = [histogram.quantile(times, share) for share in SHARES.values()]
         rows.append([one["link"], one["answered"], one["failed"], *quantiles])
-    title = f"Requests of each visit: {sample['server']}"
-    note = "The time of the first counts from when the visit is due, the others' from the sending."
+    title, note = f"Beside the {sample['what']}: {sample['server']}", ""
+    if sample["what"] == "visits":
+        title = f"Requests of each visit: {sample['server']}"
+        note = "The time of the first counts from when the visit is due, others' from the sending."
     return [Table("replay-steps", title, columns, rows, note=note)]
 
 
@@ -119,7 +118,24 @@ def _course(sample: Record) -> list[Part]:
     ]
 
 
+def _used(one: Record) -> list[Cell]:
+    """CPU time in percent of a core and for a request, and memory of the server, where known."""
+    cpu = one.get("server_cpu")
+    if cpu is None:
+        return [None, None, None]
+    share = cpu / max(one["seconds"], 1e-3) * 100
+    return [share, cpu / max(one["requests"], 1) * 1e6, float(one["pss"])]
+
+
 def _answer(sample: Record) -> str:
+    busy = disturbance.warning([sample])
+    share, cpu, pss = _used(sample)
+    used = ""
+    if isinstance(share, float) and isinstance(cpu, float) and isinstance(pss, float):
+        used = (
+            f" The server used {share:.0f} % of a core, {brief(cpu)} µs for each, and "
+            f"{brief(pss * MIB)} MiB."
+        )
     times = histogram.merge([sample["times"]])
     half, most = (
         brief(histogram.quantile(times, share, sample["max_us"]) / 1000) for share in (0.5, 0.99)
@@ -131,18 +147,8 @@ def _answer(sample: Record) -> str:
         course = " From {:,.0f} to {:,.0f} requests per second p99 went from {} to {} ms.".format(
             first["rate"], last["rate"], *(brief(one["p99_us"] / 1000) for one in (first, last))
         )
-    what = "visits" if "steps" in sample else "requests"
-    return (
+    what = sample.get("what", "requests")
+    return busy + (
         f"Of {sample['due']:,} {what} {sample['requests']:,} were answered, half of them within "
-        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}"
+        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}{used}"
     )
-
-
-def _curve(times: Any, longest: float) -> Sequence[tuple[float, float]]:
-    """Milliseconds by one of how many requests is slower."""
-    points = []
-    of = 1.0
-    while of < times.get_total_count() * 1.1:
-        points.append((of, histogram.quantile(times, 1 - 1 / of, longest) / 1000))
-        of *= 1.1
-    return points or [(1.0, longest / 1000)]

@@ -5,6 +5,7 @@
 - `terminal`: a report in short, for a terminal.
 - `markdown`: Markdown, also into a page that somebody has written.
 - `sheets`: tables and figures as CSV.
+- `percentiles`: percentile plots of histograms.
 - `figures/`: bars and lines as SVG.
 - `cells`: cells of tables.
 - `promises`: promised figures beside measured ones.

@@ -44,13 +44,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Axis:
-    """The label names the quantity, the unit stands behind it."""
+    """The label names the quantity, the unit stands behind it.
+
+    With `nines` the value is one slower request of how many, and a tick says 99 % in place of 100.
+    """
 
     label: str
     unit: str = ""
     log: bool = False
     low: float | None = None
     high: float | None = None
+    nines: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from loadtests import store
 from loadtests.arguments import names, number, unknown
-from loadtests.measure import machine
+from loadtests.measure import disturbance, machine
 from loadtests.reporting import markdown
 from loadtests.reporting.progress import Progress
 from loadtests.servers import registry
@@ -67,7 +67,11 @@ def soak(options: argparse.Namespace, command: str) -> int:
         machine=machines,
     )
     keeping.close()
+    disturbance.adopt()
+    before = disturbance.read()
     failures = _together(plans, path, run)
+    with contextlib.closing(store.Store(path, run)) as keeping:
+        keeping.add("done", what=report.NAME, machine=disturbance.since(before).record())
     records = [record for record in store.load([path]) if record["run"] == run]
     print(markdown.tables(report.sections(records)[:1]))
     print(f"\nraw results: {path}", file=sys.stderr)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from loadtests.clients.steady.known_requests import Nature
+from loadtests.measure import disturbance
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Panels, Section, Table
 from loadtests.store import Record
 
@@ -61,7 +62,8 @@ def sections(records: Sequence[Record]) -> list[Section]:
     }
     failures = [f"{mode}: {what}." for mode, (one, _) in found.items() for what in one["failures"]]
     right, wrong = (sum(sum(o[w].values()) for o in outcomes.values()) for w in ("right", "wrong"))
-    answer = f"{right:,} answers were right, and {wrong:,} wrong, crossed or missing."
+    busy = disturbance.warning(one for one in records if one["record"] == "done")
+    answer = f"{busy}{right:,} answers were right, and {wrong:,} wrong, crossed or missing."
     kinds = [
         _table(found, what, {kind: _count(what, kind) for kind in sorted(names)})
         for what in ("right", "faults", "log", "lost", "wrong")

@@ -9,8 +9,10 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 
 from loadtests.clients.load import SATURATED
+from loadtests.measure import histogram
+from loadtests.reporting import percentiles as plots
 from loadtests.reporting.cells import brief
-from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Line, Table
+from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Line, Lines, Table
 from loadtests.servers.registry import PROXIED, colour_of
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
@@ -134,6 +136,17 @@ def line(server: str, found: Iterable[tuple[float, Spread]], scale: float = 1.0)
     points = [(float(x), scaled(one, scale)) for x, one in found]
     medians = curve(server, [(x, one.median) for x, one in points])
     return replace(medians, band=[(x, one.low, one.high) for x, one in points])
+
+
+def percentiles(name: str, samples: Iterable[Record], field: str) -> list[Lines]:
+    """A percentile plot of histograms, all rounds of a server together; none without any."""
+    kept = [one for one in samples if field in one]
+    lines = []
+    for server, own in by_server(kept).items():
+        longest = max(one.get("max_us", histogram.LONGEST) for one in own)
+        whole = histogram.merge(one[field] for one in own)
+        lines.append(curve(server, plots.points(whole, longest)))
+    return [plots.plot(f"{name}-percentiles", lines)] if lines else []
 
 
 def listed(words: Sequence[str]) -> str:

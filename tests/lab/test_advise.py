@@ -21,7 +21,7 @@ import pytest
 from loadtests import store
 from loadtests.advise import answer, command, report, workload
 from loadtests.advise.answer import P99, THROUGHPUT, Advice, Wish, advise
-from loadtests.advise.configuration import Configuration, Probe, sensible, space
+from loadtests.advise.configuration import Configuration, Probe, of_command, sensible, space
 from loadtests.advise.search import Found, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
@@ -500,10 +500,60 @@ def test_the_command(project: Path) -> None:
     assert "<table>" in (project / "out.html").read_text(encoding="utf-8")
 
 
+SERVE = "{python} -m poorhttp serve app.py --bind {host}:{port} --access-log off --mode threading"
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_command_with_numbers_to_be_found(
+    project: Path, lab: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = f"--command=mine={SERVE} --workers {{workers}} --threads {{threads}}"
+    words = ["--budget=2", "--max-workers=1", "--max-threads=2", "--connections=4"]
+    assert lab("advise", given, *words, "--write=run.sh", "--output=out.jsonl") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"If unsure, take this: mine 1 × [12]\n", said)
+    line = re.search(rf"^{re.escape(SERVE)} --workers 1 --threads [12]$", said, re.MULTILINE)
+    assert line
+    assert (project / "run.sh").read_text(encoding="utf-8").endswith(f"{line[0]}\n")
+    samples = [one for one in store.load([project / "out.jsonl"]) if one["record"] == "sample"]
+    assert {one["server"] for one in samples} == {"mine 1 × 1", "mine 1 × 2"}
+    assert all(one["failure"] == "" for one in samples)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_server_that_runs(project: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with Running(named(["poorhttp threading 8"])[0], HELLO) as there:
+        words = ["--budget=2", "--connections=4", f"--output={project / 'out.jsonl'}"]
+        assert lab("advise", f"--url=mine=http://127.0.0.1:{there.port}/", *words) == 0
+        assert there.processes()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "mine: nothing to choose from" in said
+    assert "What limits it" in said
+    assert list(project.glob("*.ini")) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "names", "at_once"),
+    [
+        ((), ["x"], math.inf),
+        (("workers",), ["x 1", "x 2"], math.inf),
+        (("threads",), ["x 1", "x 2"], 1),
+        (("workers", "threads"), ["x 1 × 1", "x 1 × 2", "x 2 × 1", "x 2 × 2"], 1),
+    ],
+)
+def test_candidates_of_a_command(told: tuple[str, ...], names: list[str], at_once: float) -> None:
+    made = of_command("x", told, 2, 2, 2)
+    assert [one.name for one in made] == names
+    assert made[0].at_once == at_once
+    assert all(tuple(one.values()) == told for one in made)
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["app.py", "--requests", "none.log"], "No such file"),
+        (["app.py", "--command", "sh x"], "TARGET and --config are for poorhttp"),
+        (["--command", "sh {module}"], "advise measures your application"),
         (["app.py", "--like", "none.log"], "No such file"),
         (["app.py", "--write", "app.py"], "app.py already exists"),
         (["app.py", "--target", "x"], "begins with /"),

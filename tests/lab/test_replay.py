@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import ssl
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loadtests import store
-from loadtests.__main__ import main
 from loadtests.advise.workload import timed
 from loadtests.errors import LabError
+from loadtests.measure import disturbance
 from loadtests.replay import chain
 from loadtests.replay.command import arrivals
+from loadtests.servers import certificate
 from loadtests.studies import command
+from tests.testkit.server import ROOT
 
 LINE = '127.0.0.1 - - [12/Nov/2026:10:00:{:02} +0000] "{} {} HTTP/1.1" {} 5 "-" "agent"\n'
 SPEED = 5
@@ -33,7 +38,9 @@ def log(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving() -> Iterator[tuple[str, list[tuple[float, str, str]]]]:
+def serving(
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[tuple[str, list[tuple[float, str, str]]]]:
     """A server that closes each connection, serves nobody beside an idle one; and what it saw."""
     seen: list[tuple[float, str, str]] = []
 
@@ -60,10 +67,12 @@ def serving() -> Iterator[tuple[str, list[tuple[float, str, str]]]]:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
-            yield f"http://localhost:{server.server_port}", seen
+            yield f"http{'s' * bool(tls)}://localhost:{server.server_port}", seen
         finally:
             server.shutdown()
             thread.join()
@@ -77,14 +86,13 @@ def test_a_log_that_tells_whole_seconds_is_spread_over_them(log: Path) -> None:
 
 
 def test_requests_come_at_their_times(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    log: Path, tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "results.jsonl"
     with serving() as (url, seen):
         words = ["replay", str(log), "--url", url, f"--speed={SPEED}", f"--output={output}"]
-        monkeypatch.setattr("sys.argv", ["loadtests", *words])
         before = time.monotonic()
-        assert main() == 0
+        assert lab(*words) == 0
     # The connection by which the command has seen that it is there sent nothing.
     assert sorted(path for _, path, _ in seen) == [f"/{number}" for number in range(10)]
     assert {host for *_, host in seen} == {url.removeprefix("http://")}
@@ -99,9 +107,7 @@ def test_requests_come_at_their_times(
     assert list(command.by_study(store.load([output]))) == ["replay"]
 
 
-def test_a_rate_that_rises(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rate_that_rises(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "results.jsonl"
     moments = arrivals(10, 90, 1.5)
     # 75 are due on average, most of them in the second half.
@@ -110,9 +116,8 @@ def test_a_rate_that_rises(
     assert arrivals(90, 10, 1.5)[0] < arrivals(10, 90, 1.5)[0]
     words = ["load", "--rate=10-90", "--seconds=1.5", "--path=/a", "--path=/b"]
     with serving() as (url, seen):
-        monkeypatch.setattr("sys.argv", ["loadtests", *words, "--url", url, f"--output={output}"])
         before = time.monotonic()
-        assert main() == 0
+        assert lab(*words, "--url", url, f"--output={output}") == 0
     came = sorted(moment - before for moment, *_ in seen)
     assert [at for at, due in zip(came, moments, strict=True) if at < due] == []
     assert {path for _, path, _ in seen} == {"/a", "/b"}
@@ -157,14 +162,13 @@ def test_a_chain_hands_on_what_responses_say(
 
 
 def test_the_report_of_a_chain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "chain.jsonl").write_text(CHAIN)
     words = ["load", "--rate=20", "--seconds=1", f"--chain={tmp_path / 'chain.jsonl'}"]
     with serving() as (url, _):
         words += [f"--url={url}", f"--output={tmp_path / 'results.jsonl'}"]
-        monkeypatch.setattr("sys.argv", ["loadtests", *words])
-        assert main() == 0
+        assert lab(*words) == 0
     said = capsys.readouterr().out
     due = len(arrivals(20, 20, 1))
     assert f"Of {due} visits {due} were answered" in said
@@ -194,10 +198,78 @@ def test_what_cannot_be_replayed(log: Path, tmp_path: Path) -> None:
         timed(without)
 
 
-@pytest.mark.parametrize("url", ["https://localhost/", "http://localhost/shop", "localhost:80"])
+@pytest.mark.parametrize("url", ["ftp://localhost/", "http://localhost/shop", "localhost:80"])
 def test_urls_that_are_refused(
-    url: str, log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    url: str, log: Path, lab: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["loadtests", "replay", str(log), "--url", url])
-    assert main() == 1
+    assert lab("replay", str(log), "--url", url) == 1
     assert "is written http://HOST:PORT" in capsys.readouterr().err
+
+
+# Other protocols, and what the server uses
+
+
+SERVE = (
+    f"{sys.executable} -m poorhttp serve {ROOT}/loadtests/apps/{{}}.py "
+    "--bind {{host}}:{{port}} --access-log off --mode threading --threads 4 --http2 on"
+)
+
+
+@pytest.mark.parametrize(
+    ("application", "words", "step"),
+    [
+        ("events", ["--h2"], ""),
+        ("events", ["--events", "--path=/events?0.1"], "further events"),
+        ("events", ["--events", "--h2", "--path=/events?0.1"], "further events"),
+        ("sockets", ["--websocket", "--connections=4"], "handshake"),
+    ],
+)
+def test_protocols(
+    application: str,
+    words: list[str],
+    step: str,
+    tmp_path: Path,
+    lab: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pycurl")
+    output = tmp_path / "results.jsonl"
+    command = f"--command=mine={SERVE.format(application)}"
+    assert lab("load", "--rate=30", "--seconds=1", command, *words, f"--output={output}") == 0
+    (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
+    assert sample["errors"] == {}
+    assert sample["due"] == sample["requests"] == len(arrivals(30, 30, 1))
+    steps = {one["link"]: one["answered"] for one in sample.get("steps", [])}
+    assert list(steps) == [step] * bool(step)
+    assert all(steps.values())
+    assert sample["server_cpu"] > 0
+    assert sample["pss"] > 2**20
+    assert 0 <= sample["machine"]["others"] <= 1
+    assert "The server used" in capsys.readouterr().out
+
+
+def test_https(tmp_path: Path, lab: Any) -> None:
+    pytest.importorskip("pycurl")
+    for name, text in certificate.certificate().items():
+        (tmp_path / name).write_text(text)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    (tmp_path / "chain.jsonl").write_text(CHAIN)
+    for words, targets in (
+        (["--path=/a", "--path=/7"], {"/a", "/7"}),
+        ([f"--chain={tmp_path / 'chain.jsonl'}"], {"/login", "/account/t-ada"}),
+    ):
+        output = tmp_path / f"{len(words)}.jsonl"
+        with serving(context) as (url, seen):
+            more = ["--rate=20", "--seconds=1", f"--url={url}", f"--output={output}"]
+            assert lab("load", *words, *more) == 0
+        assert {path for _, path, _ in seen} == targets
+        (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
+        assert [*sample["errors"]] == ["status"] * ("/7" in targets)
+
+
+@pytest.mark.parametrize("disturbs", [False, True])
+def test_a_busy_machine_is_said_first(disturbs: bool) -> None:
+    around = {"others": 0.5 * disturbs, "stolen": 0.0, "mhz": (0, 0)}
+    said = disturbance.warning([{"machine": around}, {}])
+    assert said.startswith("Other programs used 50 % of the machine") == disturbs

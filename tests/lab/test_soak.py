@@ -53,6 +53,7 @@ def test_a_short_soak(
     path = tmp_path / "soak.jsonl"
     # Three seconds: shorter than a soak that is worth the name.
     monkeypatch.setattr(command, "_minutes", float)
+    monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
     words = ["--minutes", "0.05", "--modes", "forking", "--output", str(path)]
     monkeypatch.setattr(sys, "argv", ["loadtests", "soak", *words])
     code = __main__.main()
@@ -63,6 +64,8 @@ def test_a_short_soak(
     assert set(known_requests.Nature) - {known_requests.Nature.DIED} <= {
         known_requests.Nature(name) for name in outcome["natures"]
     }
+    [done] = [r for r in store.load([path]) if r["record"] == "done"]
+    assert 0 <= done["machine"]["others"] <= 1
     assert outcome["faults"]
     assert outcome["killed"]["worker"] > 0
     pages = ["--plots", str(tmp_path / "plots"), "--html", str(tmp_path / "page.html")]

@@ -79,10 +79,17 @@ def scale(
         drawn._set_axes_scale("symlog" if kind else "log", **kind)  # type: ignore[attr-defined]
     else:
         low, high, ticks = _linear(axis, known, room, from_zero=from_zero)
-    drawn.set_ticks(ticks, [brief(tick) for tick in ticks])
+    if axis.nines:
+        ticks = [tick for tick in ticks if math.log10(tick) % 1 < 1e-9]
+    drawn.set_ticks(ticks, [_percentile(tick) if axis.nines else brief(tick) for tick in ticks])
     drawn.set_ticks([], minor=True)
     drawn.set_view_interval(low, high, ignore=True)
     drawn.axes.autoscale(enable=False)
+
+
+def _percentile(of: float) -> str:
+    """Percent of which one of so many is not one: 99.9 % of 1,000."""
+    return f"{100 - 100 / of:.{max(round(math.log10(of)) - 2, 0)}f} %"
 
 
 def shown(axis: Axis, value: float) -> bool:

@@ -95,17 +95,31 @@ def url(text: str) -> Given:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that name such servers."""
-    add = parser.add_argument_group("servers of your own, each as often as you like").add_argument
+    """Adds the options that name such servers, and what they are asked for."""
+    add_options(parser)
+    told = "what commands are asked for (default /)"
+    parser.add_argument("--path", default="/", metavar="/PATH", help=told)
+
+
+def add_options(parser: argparse.ArgumentParser, words: str = "") -> None:
+    """Adds the options that name such servers; `words` say more of a command."""
+    title = "servers of your own, each as often as you like"
+    add = parser.add_argument_group(title, words or None).add_argument
     told = "start this command: {port} is where it has to listen, on {host}"
     add("--command", dest="given", action="append", type=command, metavar="[NAME=]CMD", help=told)
     told = "measure a server that listens on this machine"
     add("--url", dest="given", action="append", type=url, metavar="[NAME=]URL", help=told)
-    told = "what commands are asked for (default /)"
-    add("--path", default="/", metavar="/PATH", help=told)
 
 
 def chosen(options: argparse.Namespace, taken: Iterable[str] = ()) -> Sequence[Given]:
+    """Those that the command line names, each with a name that no other has, and a target."""
+    return [
+        replace(one, target=one.target or (options.path if one.own else ""))
+        for one in named(options, taken)
+    ]
+
+
+def named(options: argparse.Namespace, taken: Iterable[str] = ()) -> Sequence[Given]:
     """Those that the command line names, each with a name that no other has."""
     names, found = set(taken), []
     for one in options.given or ():
@@ -114,6 +128,5 @@ def chosen(options: argparse.Namespace, taken: Iterable[str] = ()) -> Sequence[G
             number += 1
             name = f"{one.name} {number}"
         names.add(name)
-        target = one.target or (options.path if one.own else "")
-        found.append(replace(one, name=name, target=target))
+        found.append(replace(one, name=name))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from loadtests.reporting.model import Axis, Bars, Cell, Column, Lines, Panels, Section, Table
+from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Part, Section, Table
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import tables
@@ -85,9 +85,10 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
         "take turns: the client's share of its core leaves out the time of the server, of the "
         "kernel between them, and of waiting."
     )
-    parts: list[Table | Bars | Panels] = [bars, *_panels(end, loops)]
+    parts: list[Part] = [bars, *_panels(end, loops)]
     for name, own in loops.items():
         title = f"{name}: {LOOPS[name[1]]}"
+        parts += tables.percentiles(f"loops-{_file(name)}", own, "times")
         parts.append(tables.compared(f"loops-{_file(name)}", title, own, VALUES, MEAN, note=note))
     parts += [_runs(name, own) for name, own in loops.items()]
     said = tables.answer(f"{MEAN.capitalize()} in {first}", means, "ms")

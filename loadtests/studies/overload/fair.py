@@ -95,7 +95,7 @@ def report(samples: Sequence[Record]) -> list[Section]:
         Section(
             "Short requests beside threads that compute",
             text,
-            [figure, table],
+            [figure, *tables.percentiles(NAME, samples, "page_times"), table],
             tables.answer("p99 of a short request", found, "ms"),
         )
     ]

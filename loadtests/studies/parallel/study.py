@@ -291,7 +291,8 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
     if silent:
         text.append(f"Unanswered at the end, by a server that hangs or lags: {', '.join(silent)}.")
     text += [*tables.saturated(samples), *tables.failed(samples, handler.name, "timeout")]
-    return Section(heading, [one for one in text if one], [figure, table], said)
+    curves = tables.percentiles(f"{NAME}-{handler.name}", samples, "page_times")
+    return Section(heading, [one for one in text if one], [figure, *curves, table], said)
 
 
 def ramps(results: Results) -> list[Section]:

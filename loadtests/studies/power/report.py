@@ -164,6 +164,8 @@ def _levels(servers: Sequence[str], at_once: Sequence[Record]) -> Section:
     for name, title, x, y, point in FIGURES:
         lines = [tables.curve(server, sorted(map(point, of))) for server, of in own.items()]
         figures.append(Lines(name, title, x, y, lines, marks=True))
+    most = [one for one in at_once if one["injectors"] == counts[-1]]
+    figures += tables.percentiles("power", most, "times")
     order = tables.ranked(rates, own, highest=True)
     parts: list[Lines | Table] = [
         *figures,

@@ -90,10 +90,13 @@ def _section(page: str, samples: Sequence[Record]) -> Section:
         f"{NAME}-{page}", f"The {page} page", samples, VALUES, "time to the whole page"
     )
     times = tables.spreads(samples, "mean_us")
+    curves = tables.percentiles(f"{NAME}-{page}", samples, "page_times")
     said = tables.answer(f"Time to a whole {page} page", times, "µs")
     about = [ABOUT] if page == PAGES[0] else []
     text = [*about, *tables.saturated(samples), *tables.failed(samples, page)]
-    return Section(f"One request after another: the {page} page", text, [figure, table], said)
+    return Section(
+        f"One request after another: the {page} page", text, [figure, *curves, table], said
+    )
 
 
 def report(results: Results) -> list[Section]:

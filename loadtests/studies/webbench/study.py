@@ -13,7 +13,7 @@ from loadtests.clients.native import fetch
 from loadtests.clients.native.fetch import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
-from loadtests.reporting.model import Axis, Cell, Column, Section, Table
+from loadtests.reporting.model import Axis, Cell, Column, Figure, Section, Table
 from loadtests.servers.fixtures import Published
 from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
@@ -187,7 +187,7 @@ def report(results: Results) -> list[Section]:
         *tables.failed(samples),
         *tables.lost(results),
     ]
-    figures = [
+    figures: list[Figure] = [
         tables.bars(
             f"{NAME}-{field}",
             title,
@@ -197,6 +197,7 @@ def report(results: Results) -> list[Section]:
         )
         for field, title, unit, scale in FIGURES
     ]
+    figures += tables.percentiles(NAME, samples, "times")
     table = tables.compared(
         NAME,
         "Requests and bytes per second",

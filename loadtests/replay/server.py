@@ -1,0 +1,130 @@
+"""The server of a load: started by a command, or found by the port of a URL; and what it uses."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure import disturbance, resources
+from loadtests.measure.cpu_affinity import cores
+from loadtests.measure.listeners import Listeners
+from loadtests.network.port import LOOPBACK
+from loadtests.servers.application import Own
+from loadtests.servers.registry import given
+from loadtests.servers.running import Running
+
+
+class Place(NamedTuple):
+    """A server: IPv4 address, port, what it is called in Host; the core of the client; TLS."""
+
+    address: str
+    port: int
+    host: str
+    core: int | None
+    tls: bool = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine."""
+        return self.address.startswith("127.")
+
+
+Processes = Running | Listeners
+"""What knows the processes of a server."""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Adds the options that say which server is loaded."""
+    which = command.add_mutually_exclusive_group(required=True)
+    told = "the server: http://HOST:PORT, or https: its certificate is not checked"
+    which.add_argument("--url", metavar="URL", help=told)
+    told = "start this server: {port} is where it has to listen, on {host}"
+    which.add_argument("--command", type=given.command, metavar="CMD", help=told)
+
+
+def name(options: argparse.Namespace) -> str:
+    """What results call it."""
+    return str(options.command.name if options.command else options.url)
+
+
+@contextlib.contextmanager
+def running(options: argparse.Namespace, target: str) -> Iterator[tuple[Place, Processes | None]]:
+    """The server, and its processes, if they are of this machine and this user may look at them.
+
+    A command is started and has to answer `target`. Raises LabError if there is no server.
+    """
+    _, core = cores()
+    with contextlib.ExitStack() as stack:
+        if options.command:
+            try:
+                one = Running(replace(options.command, target=target))
+                one.application = Own()
+                stack.enter_context(one)
+            except ServerFailure as failure:
+                raise LabError(f"{options.command.name}: {failure}") from None
+            yield Place(LOOPBACK, one.port, f"{LOOPBACK}:{one.port}", core), one
+            return
+        place, found = _place(options.url, core), None
+        if place.is_here:
+            with contextlib.suppress(ServerFailure):
+                found = Listeners(place.port, None).__enter__()
+        yield place, found
+
+
+def _place(url: str, core: int | None) -> Place:
+    """Where a URL leads. Raises LabError if nothing listens there."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname
+        if not known or parts.path.strip("/") or parts.query:
+            raise LabError(f"--url {url!r}: is written http://HOST:PORT, the target as --path")
+        tls = parts.scheme == "https"
+        place = str(parts.hostname), parts.port or (443 if tls else 80)
+        address = str(socket.getaddrinfo(*place, socket.AF_INET)[0][4][0])
+        socket.create_connection((address, place[1]), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise LabError(f"--url {url}: {error}") from None
+    return Place(address, place[1], parts.netloc, core, tls)
+
+
+class Usage:
+    """What a server uses, and what others take of the machine, while the block lasts: `record`.
+
+    Nothing is known of a server of another user, and of one elsewhere only what others take here.
+    """
+
+    def __init__(self, server: Processes | None, *, elsewhere: bool) -> None:
+        self._server, self._elsewhere = server, elsewhere
+        self.record: dict[str, Any] = {}
+
+    def _seconds(self) -> float:
+        """CPU time so far, with that of processes that have come and gone."""
+        if self._server is None:
+            return 0.0
+        known = self._server.processes()
+        return resources.cpu_seconds(known) + resources.reaped_seconds(known)
+
+    def __enter__(self) -> Usage:
+        self._before, self._began = disturbance.read(), self._seconds()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind:
+            return
+        cpu = 0.0
+        if self._server:
+            try:
+                cpu = self._seconds() - self._began
+                used = resources.memory(self._server.processes())
+            except ServerFailure as failure:
+                self.record["server_failed"] = str(failure)
+                return
+            self.record |= {"server_cpu": cpu, "pss": used.pss, "processes": used.processes}
+        if self._server or self._elsewhere:
+            self.record["machine"] = disturbance.since(self._before, cpu).record()

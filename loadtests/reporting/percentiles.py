@@ -1,0 +1,27 @@
+"""Percentile plots as of HdrHistogram: time by percentile, each nine as wide as the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from loadtests.measure import histogram
+from loadtests.reporting.model import Axis, Line, Lines
+
+STEP = 1.1
+
+
+def points(times: Any, longest: float) -> Sequence[tuple[float, float]]:
+    """Milliseconds by one of how many requests is slower; `longest` in microseconds."""
+    found, of = [], 1.0
+    while of < times.get_total_count() * STEP:
+        found.append((of, histogram.quantile(times, 1 - 1 / of, longest) / 1000))
+        of *= STEP
+    return found or [(1.0, longest / 1000)]
+
+
+def plot(name: str, lines: Iterable[Line], *, title: str = "Times by percentile") -> Lines:
+    """The figure of such points."""
+    x, y = Axis("percentile", log=True, low=1, nines=True), Axis("time", "ms", log=True)
+    caption = "At 99 % is the time within which 99 of 100 requests are answered."
+    return Lines(name, title, x, y, list(lines), caption=caption, steps=True)
