@@ -5,8 +5,8 @@
 - `program`: runs generators that are programs.
 - `python_client`: our clients in Python, each a process of its own.
 - `external`: wrk (with `wrk.lua`), ApacheBench, httperf and h2load.
-- `http2_frames`, `http2_attacks`, `http2_attacker`: frames of HTTP/2, attacks made of them, and a
-  client that sends these.
+- `http2_frames`, `http2_connection`: frames of HTTP/2, and a connection that sends any of them.
+- `http2_attacks`, `http2_attacker`: attacks made of such frames, and a client that sends these.
 - `native/`: our clients in C.
 - `locust/`: Locust.
 - `strict`: a client that sends exactly the given bytes and reads responses as RFC 9112 says.

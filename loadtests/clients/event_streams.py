@@ -6,6 +6,7 @@ As a process, `python -m loadtests.clients.event_streams PORT TARGET COUNT http/
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import selectors
@@ -15,19 +16,16 @@ import time
 from dataclasses import asdict, dataclass
 
 from loadtests.clients.connection import request_bytes
+from loadtests.clients.http2_connection import Http2Connection
 from loadtests.clients.http2_frames import (
     ACK,
     AUTHORITY,
     DATA,
-    END_STREAM,
     METHOD_GET,
     PING,
-    PREFACE,
-    RST_STREAM,
     SCHEME_HTTP,
     SETTINGS,
     frame,
-    frames,
     request,
     setting,
     window_update,
@@ -112,71 +110,52 @@ class Connection:
 
     def receive(self) -> bool:
         """Receives once; whether the connection goes on."""
-        received = _received(self.socket)
+        received = b""
+        with contextlib.suppress(ConnectionError):
+            received = self.socket.recv(1 << 16)
         self._tally.take(self._stream, received)
         if not received:
             self._tally.ended.add(self._stream)
         return bool(received)
 
 
-class Http2Connection:
+class Http2Streams(Http2Connection):
     """A connection of HTTP/2 that begins as many streams as wanted, and as the server allows."""
 
     def __init__(self, port: int, target: str, count: int, tally: Tally) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), HANG)
         self._streams, self._tally = [2 * number + 1 for number in range(count)], tally
-        path = target.encode("ascii")
-        self._block = METHOD_GET + SCHEME_HTTP + b"\x04" + bytes([len(path)]) + path + AUTHORITY
-        self._received = bytearray()
-        self._has_begun = False
         settings = frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, WINDOW))
-        self.socket.sendall(PREFACE + settings + window_update(0, WINDOW))
+        super().__init__(port, settings + window_update(0, WINDOW))
+        path = target.encode("ascii")
+        block = METHOD_GET + SCHEME_HTTP + b"\x04" + bytes([len(path)]) + path + AUTHORITY
+        allowed = (self.settings or {}).get(MAX_CONCURRENT_STREAMS, count)
+        self.exchange(b"".join(request(stream, block) for stream in self._streams[:allowed]))
 
     def receive(self) -> bool:
         """Receives once; whether the connection goes on."""
-        received = _received(self.socket)
-        self._received += received
-        for kind, flags, stream, payload in frames(self._received):
-            if kind == SETTINGS and not flags & ACK:
-                self.socket.sendall(frame(SETTINGS, ACK, 0) + self._requests(payload))
-            elif kind == PING and not flags & ACK:
-                self.socket.sendall(frame(PING, ACK, 0, payload))
-            elif kind == DATA:
-                self._tally.take(stream, payload)
-            if kind == RST_STREAM or (stream and flags & END_STREAM and kind <= 1):
-                self._tally.ended.add(stream)
-        if not received:
+        try:
+            self._read()
+        except ConnectionError:
+            self.closed = True
+        if self.closed:
             self._tally.ended.update(self._streams)
-        return bool(received)
+        return not self.closed
 
-    def _requests(self, settings: bytes) -> bytes:
-        """Those of all streams that the settings allow, behind the first settings."""
-        if self._has_begun:
-            return b""
-        self._has_begun = True
-        pairs = {
-            int.from_bytes(settings[at : at + 2], "big"): int.from_bytes(
-                settings[at + 2 : at + 6], "big"
-            )
-            for at in range(0, len(settings), 6)
-        }
-        allowed = pairs.get(MAX_CONCURRENT_STREAMS, len(self._streams))
-        return b"".join(request(stream, self._block) for stream in self._streams[:allowed])
-
-
-def _received(connection: socket.socket) -> bytes:
-    try:
-        return connection.recv(1 << 16)
-    except ConnectionError:
-        return b""
+    def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        super()._take(kind, flags, stream, payload)
+        if kind == PING and not flags & ACK:
+            self.socket.sendall(frame(PING, ACK, 0, payload))
+        elif kind == DATA:
+            self._tally.take(stream, payload)
+        self._tally.ended |= self.over
 
 
 def main(port: str, target: str, count: str, protocol: str) -> None:
     """Receives events, and answers the lines of the lab."""
     allow_files(int(count) + 100)
     tally = Tally()
-    connections: list[Connection | Http2Connection] = (
-        [Http2Connection(int(port), target, int(count), tally)]
+    connections: list[Connection | Http2Streams] = (
+        [Http2Streams(int(port), target, int(count), tally)]
         if protocol == "h2c"
         else [Connection(int(port), target, number, tally) for number in range(int(count))]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import socket
+import string
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from loadtests import programs
 from loadtests.clients.strict import Connection
 from loadtests.measure.waiting import HANG
 from loadtests.network.hosts import Host
+from loadtests.servers.registry.commands import configured
 
 PORT = 8080
 #: Seconds between two health checks of HAProxy, and how many must fail.
@@ -29,79 +31,6 @@ SILENT = 3
 #: application must have begun its answer, behind nginx: it has nothing else by which to find out
 #: that a host is gone which has a request in hand.
 READ = 3
-
-HAPROXY = """\
-global
-    stats socket {folder}/haproxy.sock mode 600 level user
-    maxconn 1000
-    nbthread 1
-
-defaults
-    mode http
-    timeout connect {connect}s
-    timeout client 60s
-    timeout server 60s
-    timeout http-keep-alive 60s
-    # For the answer to a check, or it would be `inter`: on a busy machine no server would be up.
-    timeout check {read}s
-    # Who cannot be reached has not had the request: another one gets it, at once.
-    retries 3
-    option redispatch 1
-    retry-on conn-failure empty-response
-
-listen cluster
-    bind {address}:{port}
-    # One that was sent may have had its effect, unless its method is safe.
-    http-request disable-l7-retry unless METH_GET
-    balance roundrobin
-    option httpchk
-    http-check send meth GET uri {check} ver HTTP/1.1 hdr Host health
-    http-check expect status 200
-    # A host that is gone ends no connection: TCP asks those that wait for it for signs of life.
-    # (on-marked-down shutdown-sessions would also end what a host has in hand that is only slow.)
-    option srvtcpka
-    srvtcpka-idle 1s
-    srvtcpka-intvl 1s
-    srvtcpka-cnt 2
-    default-server check inter {interval}ms fall {fall} rise 1
-{servers}
-"""
-
-NGINX = """\
-daemon off;
-pid {folder}/nginx.pid;
-error_log stderr warn;
-worker_processes 1;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/answers;
-    fastcgi_temp_path {folder}/fastcgi;
-    scgi_temp_path {folder}/scgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    # Clients of the test expect that a connection is kept as long as they want.
-    keepalive_requests 1000000;
-    upstream cluster {{
-{servers}
-        keepalive 16;
-        # Less than drain_timeout: who lets go first never sends into a connection that is closed.
-        keepalive_timeout 900ms;
-    }}
-    server {{
-        listen {address}:{port};
-        client_max_body_size 0;
-        location / {{
-            proxy_pass http://cluster;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_connect_timeout {connect}s;
-            proxy_read_timeout {read}s;
-            proxy_next_upstream error timeout;
-        }}
-    }}
-}}
-"""
 
 
 class Balancer:
@@ -130,22 +59,18 @@ class Balancer:
             "fall": FALL,
         }
         if name == "haproxy":
-            lines = [
-                f"    server {server.name} {server.address}:{PORT} tcp-ut {SILENT}s"
-                for server in servers
-            ]
-            config.write_text(HAPROXY.format(servers="\n".join(lines), **values))
+            template, ends = "haproxy-cluster.cfg", f"tcp-ut {SILENT}s"
+            lines = [f"    server {one.name} {one.address}:{PORT} {ends}" for one in servers]
             command = [program, "-db", "-f", str(config)]
         else:
-            lines = [
-                f"        server {server.address}:{PORT} max_fails=2 fail_timeout=2s;"
-                for server in servers
-            ]
-            config.write_text(NGINX.format(servers="\n".join(lines), **values))
+            template, ends = "nginx/cluster.conf", "max_fails=2 fail_timeout=2s"
+            lines = [f"        server {one.address}:{PORT} {ends};" for one in servers]
             command = [program, "-e", "stderr", "-p", str(folder), "-c", str(config)]
             if os.geteuid() == 0:
                 # Else it becomes another user, who may not write into the folder.
                 command += ["-g", "user root;"]
+        text = configured(template, SERVERS="\n".join(lines))
+        config.write_text(string.Template(text).substitute(values))
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*host.launcher, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -125,8 +125,8 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
 METHOD = f"""\
 - Five hosts on this machine, each a network namespace with an address of its own at a switch:
   clients, a balancer, three servers in mode `threading` (`loadtests/network/`; the balancers'
-  configurations are in `loadtests/studies/cluster/balancer.py`). All of them share its cores, so
-  times show what happens, not how fast it could be.
+  configurations are in `loadtests/servers/configurations/`). All of them share its cores, so times
+  show what happens, not how fast it could be.
 - "20 ms away": each packet between the switch and a server takes 20 ms longer, each way. The delay
   is added by `tc netem`, or where the kernel has none, as here, by a process that carries the
   frames (`loadtests/network/wire.py`).
