@@ -3,5 +3,6 @@
 - `command`: the command lines.
 - `server`: the server, started or found by its port, and what it uses.
 - `chain`: visits of several requests, with what earlier responses said.
+- `gate`: conditions under which a load fails, and files for CI.
 - `report`: outcome, percentiles, distribution and course of times, of stored results.
 """

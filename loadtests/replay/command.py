@@ -23,7 +23,7 @@ from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request, Seen
 from loadtests.errors import LabError
 from loadtests.measure import disturbance, histogram, machine
-from loadtests.replay import chain, server
+from loadtests.replay import chain, gate, server
 from loadtests.replay.report import NAME, sections, windows
 from loadtests.replay.server import Place
 from loadtests.reporting import markdown
@@ -74,6 +74,7 @@ def add(commands: Any) -> None:
 
 def _common(command: argparse.ArgumentParser) -> None:
     server.add_arguments(command)
+    gate.add_arguments(command)
     told = "by HTTP/2: with prior knowledge, or by ALPN where the URL is https"
     command.add_argument("--h2", action="store_true", help=told)
     told = f"at once, at most (default {CONNECTIONS['']}; with others: {_words(CONNECTIONS)})"
@@ -251,6 +252,7 @@ def _measure(
     keeping.close()
     results = Results(keeping.records)
     told = sections(results)
-    print(markdown.tables(told))
+    print(f"{told[0].answer}\n\n{markdown.tables([replace(told[0], answer='', text=())])}")
     made = publish(options.page or path.with_suffix(".html"), "Load", told, results)
-    return int(not made or not seen.load.requests)
+    code = gate.run(results.samples[-1], told[0].answer, options)
+    return code or int(not made or not seen.load.requests)

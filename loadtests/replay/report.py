@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
 
 from loadtests.clients.load import SATURATED
 from loadtests.measure import disturbance, histogram
@@ -23,21 +25,13 @@ def sections(results: Results) -> list[Section]:
     samples = [one for one in results.samples if one["experiment"] == NAME]
     if not samples:
         return []
-    columns = [Column("server"), Column("due"), Column("due", "/s", 1), Column("answered")]
-    columns += [Column("failed"), *(Column(share, "ms", 2, 0.001) for share in SHARES)]
-    columns += [Column("longest", "ms", 2, 0.001), Column("client busy", "%", 0, 100)]
-    columns += [Column("server busy", "% of a core"), Column("CPU", "µs/request", 1)]
-    columns += [Column("PSS", "MiB", 1, MIB)]
-    rows: list[Sequence[Cell]] = []
-    lines = []
-    for place, one in enumerate(samples):
-        times = histogram.merge([one["times"]])
-        quantiles = [histogram.quantile(times, share, one["max_us"]) for share in SHARES.values()]
-        failed = sum(one["errors"].values())
-        head = [one["server"], one["due"], one["rate"], one["requests"], failed]
-        rows.append([*head, *quantiles, one["max_us"], one["client_busy"], *_used(one)])
-        colour = COLOURS[place % len(COLOURS)]
-        lines.append(Line(one["server"], colour, percentiles.points(times, one["max_us"])))
+    lines = [
+        Line(one["server"], colour, percentiles.points(_times(one), one["max_us"]))
+        for one, colour in zip(samples, cycle(COLOURS), strict=False)
+    ]
+    columns = [Column("quantity"), *(Column(one["server"]) for one in samples)]
+    cells = [_cells(one) for one in samples]
+    rows = [[name, *(one.get(name, "") for one in cells)] for name in cells[-1]]
     text = [
         "Times count from the moment at which a request is due. `failed` are connections that "
         "failed or broke, wrong answers, and requests without an answer in time."
@@ -48,8 +42,34 @@ def sections(results: Results) -> list[Section]:
         text.append("The client used its whole core, so it was the limit, not the server.")
     figure = percentiles.plot("replay-times", lines)
     parts: list[Part] = [figure, Table("replay", "", columns, rows), *_steps(samples[-1])]
-    parts += _course(samples[-1])
-    return [Section("Requests at their times", text, parts, answer=_answer(samples[-1]))]
+    found = Section("Requests at their times", text, parts, answer=_answer(samples[-1]))
+    return [found, Section("While it went on", parts=_course(samples[-1]))]
+
+
+def _times(sample: Record) -> Any:
+    return histogram.merge([sample["times"]])
+
+
+def _cells(one: Record) -> dict[str, str]:
+    """What is told of a load, by quantity with its unit."""
+    times, (share, cpu, pss) = _times(one), used(one)
+    quantiles = {
+        f"{name}, ms": histogram.quantile(times, at, one["max_us"]) / 1000
+        for name, at in SHARES.items()
+    }
+    known: dict[str, float | None] = {
+        "due": one["due"],
+        "due, /s": one["rate"],
+        "answered": one["requests"],
+        "failed": sum(one["errors"].values()),
+        **quantiles,
+        "longest, ms": one["max_us"] / 1000,
+        "client busy, % of its core": one["client_busy"] * 100,
+        "server busy, % of a core": share,
+        "CPU time of the server, µs a request": cpu,
+        "memory of the server (PSS), MiB": pss and pss * MIB,
+    }
+    return {name: brief(value) for name, value in known.items() if value is not None}
 
 
 def windows(seconds: float, outcomes: Sequence[tuple[int, ...]]) -> list[Record]:
@@ -118,25 +138,25 @@ def _course(sample: Record) -> list[Part]:
     ]
 
 
-def _used(one: Record) -> list[Cell]:
-    """CPU time in percent of a core and for a request, and memory of the server, where known."""
+def used(one: Record) -> tuple[float | None, float | None, float | None]:
+    """CPU time in percent of a core and µs a request, and bytes of the server, where known."""
     cpu = one.get("server_cpu")
     if cpu is None:
-        return [None, None, None]
+        return None, None, None
     share = cpu / max(one["seconds"], 1e-3) * 100
-    return [share, cpu / max(one["requests"], 1) * 1e6, float(one["pss"])]
+    return share, cpu / max(one["requests"], 1) * 1e6, float(one["pss"])
 
 
 def _answer(sample: Record) -> str:
     busy = disturbance.warning([sample])
-    share, cpu, pss = _used(sample)
-    used = ""
-    if isinstance(share, float) and isinstance(cpu, float) and isinstance(pss, float):
-        used = (
+    share, cpu, pss = used(sample)
+    server = ""
+    if share is not None and cpu is not None and pss is not None:
+        server = (
             f" The server used {share:.0f} % of a core, {brief(cpu)} µs for each, and "
             f"{brief(pss * MIB)} MiB."
         )
-    times = histogram.merge([sample["times"]])
+    times = _times(sample)
     half, most = (
         brief(histogram.quantile(times, share, sample["max_us"]) / 1000) for share in (0.5, 0.99)
     )
@@ -150,5 +170,5 @@ def _answer(sample: Record) -> str:
     what = sample.get("what", "requests")
     return busy + (
         f"Of {sample['due']:,} {what} {sample['requests']:,} were answered, half of them within "
-        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}{used}"
+        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}{server}"
     )

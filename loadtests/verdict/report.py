@@ -198,16 +198,29 @@ def write_csv(found: Comparison, path: Path) -> None:
 
 def write_junit(found: Comparison, path: Path) -> None:
     """A test case for each condition; without any, one that passes and has the verdict."""
-    judged = found.judged()
-    suite = ElementTree.Element("testsuite", name=f"{found.names[1]} against {found.names[0]}")
+    words = {"headline": headline(found), "text": text(found), "classname": "loadtests.compare"}
+    write_cases(found.judged(), path, suite=f"{found.names[1]} against {found.names[0]}", **words)
+
+
+def write_cases(
+    judged: Sequence[tuple[Condition, str]],
+    path: Path,
+    *,
+    suite: str,
+    classname: str,
+    headline: str,
+    text: str,
+) -> None:
+    """A test case for each condition that was judged; without any, one that passes."""
+    made = ElementTree.Element("testsuite", name=suite)
     for name, outcome in [(one.text, outcome) for one, outcome in judged] or [("verdict", "")]:
-        case = ElementTree.SubElement(suite, "testcase", classname="loadtests.compare", name=name)
+        case = ElementTree.SubElement(made, "testcase", classname=classname, name=name)
         if outcome == HOLDS:
-            ElementTree.SubElement(case, "failure", message=headline(found)).text = text(found)
+            ElementTree.SubElement(case, "failure", message=headline).text = text
         elif outcome == UNKNOWN:
-            ElementTree.SubElement(case, "skipped", message=headline(found))
-        ElementTree.SubElement(case, "system-out").text = text(found)
+            ElementTree.SubElement(case, "skipped", message=headline)
+        ElementTree.SubElement(case, "system-out").text = text
     for tag, wanted in (("tests", None), ("failures", HOLDS), ("skipped", UNKNOWN)):
-        count = sum(outcome == wanted for _, outcome in judged) if wanted else len(suite)
-        suite.set(tag, str(count))
-    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+        count = sum(outcome == wanted for _, outcome in judged) if wanted else len(made)
+        made.set(tag, str(count))
+    ElementTree.ElementTree(made).write(path, encoding="utf-8", xml_declaration=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from loadtests.stats.verdict import UNDECIDED
 from loadtests.verdict.quantities import QUANTITIES, Verdict
 
-_UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "MiB": 1.0, "/s": 1.0, "": 1.0}
+_UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "MiB": 1.0, "/s": 1.0, "%": 1.0, "": 1.0}
 """In the unit of a latency or of memory; CPU time is in µs."""
 _CONDITION = re.compile(
     r"(?P<name>\w+)\s*(?P<sign>[<>])\s*(?P<number>\d+(?:\.\d+)?)\s*"
-    r"(?:(?P<base>\*\s*base)|(?P<unit>us|ms|s|MiB|/s)?)"
+    r"(?:(?P<base>\*\s*base)|(?P<unit>us|ms|s|MiB|/s|%)?)"
 )
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "is not to be told"
 
@@ -32,6 +32,10 @@ class Condition:
     sign: str = ""
     number: float = 0.0
     relative: bool = True
+
+    def is_beyond(self, value: float) -> bool:
+        """Whether a value, in the unit of the quantity, is on the far side of the limit."""
+        return value > self.number if self.sign == ">" else value < self.number
 
     def judged(self, verdicts: Mapping[str, Verdict]) -> str:
         """HOLDS or FAILS if the whole interval says so, else UNKNOWN."""
@@ -52,15 +56,15 @@ class Condition:
         return UNKNOWN
 
 
-def condition(text: str) -> Condition:
-    """Reads the value of `--fail-if`."""
+def condition(text: str, quantities: Collection[str] = QUANTITIES) -> Condition:
+    """Reads the value of `--fail-if`; it is on one of these quantities."""
     if text in ("slower", "faster"):
         return Condition(text, text)
     found = _CONDITION.fullmatch(text.strip())
-    if found is None or found["name"] not in QUANTITIES:
+    if found is None or found["name"] not in quantities:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no condition such as 'p99 > 1.1 * base', 'memory > 80 MiB' or slower; "
-            f"quantities: {' '.join(QUANTITIES)}"
+            f"quantities: {' '.join(quantities)}"
         )
     unit = found["unit"] or ""
     number = float(found["number"])

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from loadtests import store
 from loadtests.advise.workload import timed
 from loadtests.errors import LabError
-from loadtests.measure import disturbance
-from loadtests.replay import chain
+from loadtests.measure import disturbance, histogram
+from loadtests.replay import chain, gate
 from loadtests.replay.command import arrivals
 from loadtests.servers import certificate
 from loadtests.studies import command
+from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, condition
 from tests.testkit.server import ROOT
 
 LINE = '127.0.0.1 - - [12/Nov/2026:10:00:{:02} +0000] "{} {} HTTP/1.1" {} 5 "-" "agent"\n'
@@ -266,6 +269,68 @@ def test_https(tmp_path: Path, lab: Any) -> None:
         assert {path for _, path, _ in seen} == targets
         (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
         assert [*sample["errors"]] == ["status"] * ("/7" in targets)
+
+
+def loaded(p99_ms: Sequence[float], **more: Any) -> dict[str, Any]:
+    """The sample of a load whose rate rises, with the p99 of each part."""
+    times = histogram.encode(histogram.record(one * 1000 for one in p99_ms))
+    parts = [
+        {"rate": 100.0 * (number + 1), "p50_us": 1000, "p99_us": one * 1000}
+        for number, one in enumerate(p99_ms)
+    ]
+    known = {"due": 100, "requests": 100, "seconds": 10.0, "errors": {}, "max_us": 1e6}
+    return {**known, "times": times, "windows": parts, **more}
+
+
+BUSY = {"machine": {"others": 0.5, "stolen": 0, "mhz": (0, 0)}}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "outcome"),
+    [
+        ("p99 > 50 ms", {}, HOLDS),
+        ("p99 > 0.2 s", {}, FAILS),
+        ("p999 > 50 ms", {}, HOLDS),
+        ("rate < 20", {}, HOLDS),
+        ("failed > 0", {}, FAILS),
+        ("failed > 0.5 %", {"errors": {"read": 1}}, HOLDS),
+        ("cpu > 10 us", {}, UNKNOWN),
+        ("cpu > 10 us", {"server_cpu": 1.0, "pss": 1}, HOLDS),
+        ("p99 > 50 ms", BUSY, UNKNOWN),
+        ("p99 > 1 s", BUSY, FAILS),
+    ],
+)
+def test_conditions(text: str, more: dict[str, Any], outcome: str) -> None:
+    one = condition(text, gate.UNITS)
+    assert gate.judged(loaded([10, 20, 100], **more), [one]) == [(one, outcome)]
+
+
+@pytest.mark.parametrize(
+    ("p99", "said"),
+    [
+        ([10, 20, 100, 40], "is kept up to 200 requests per second, and not at 300"),
+        ([100, 100], "is not kept at 100"),
+        ([1, 2, 3], "is kept up to 300 requests per second, the highest rate"),
+    ],
+)
+def test_the_highest_rate(p99: list[float], said: str) -> None:
+    assert said in gate.highest(loaded(p99), condition("p99 > 50 ms", gate.UNITS))
+
+
+def test_a_gate(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = {kind: tmp_path / f"load.{kind}" for kind in ("json", "csv", "junit")}
+    words = ["--rate=20", "--seconds=0.5", "--path=/7", "--fail-if=failed > 0"]
+    words += ["--fail-if=p50 > 900 s", *(f"--{kind}={path}" for kind, path in paths.items())]
+    with serving() as (url, _):
+        output = f"--output={tmp_path / 'results.jsonl'}"
+        assert lab("load", *words, f"--url={url}", output) == 3
+    assert "fail if failed > 0: holds" in capsys.readouterr().out
+    summary = json.loads(paths["json"].read_text())
+    assert [one["outcome"] for one in summary["conditions"]] == [HOLDS, FAILS]
+    assert summary["values"]["failed"] == {"value": 100, "unit": "%"}
+    assert "failed,100.0,%" in paths["csv"].read_text()
+    suite = ElementTree.parse(paths["junit"]).getroot()
+    assert (suite.attrib["tests"], suite.attrib["failures"]) == ("2", "1")
 
 
 @pytest.mark.parametrize("disturbs", [False, True])

@@ -1,0 +1,139 @@
+"""Conditions under which a load fails, the rate up to which they do not hold, and files for CI."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadtests.errors import LabError
+from loadtests.measure import disturbance, histogram
+from loadtests.replay.report import used
+from loadtests.reporting.cells import brief
+from loadtests.reporting.model import MIB
+from loadtests.store import Record
+from loadtests.verdict.report import write_cases
+from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, Condition, condition
+
+LATENCIES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+UNITS = {
+    **dict.fromkeys(LATENCIES, "ms"),
+    "rate": "/s",
+    "failed": "%",
+    "cpu": "us",
+    "memory": "MiB",
+}
+CONDITION_HOLDS, NOT_TOLD = 3, 4
+"""Exit codes, as those of `compare`."""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Adds the options of a gate."""
+    add = command.add_argument_group("for CI").add_argument
+    told = (
+        f"'p99 > 50 ms' or 'failed > 0', of {' '.join(UNITS)} (repeatable): exit code "
+        f"{CONDITION_HOLDS}; where a rate changes, the rate up to which it does not hold is told"
+    )
+    add("--fail-if", dest="conditions", action="append", type=_read, default=[], help=told)
+    told = f"what is not to be told fails, too: exit code {NOT_TOLD}"
+    add("--strict", action="store_true", help=told)
+    for kind in ("json", "csv", "junit"):
+        add(f"--{kind}", type=Path, metavar="FILE", help=f"write the outcome as {kind.upper()}")
+
+
+def _read(text: str) -> Condition:
+    found = condition(text, UNITS)
+    if found.relative:
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no base; compare has one")
+    return found
+
+
+def values(sample: Record) -> dict[str, float]:
+    """What conditions are about, as far as it is known, in their units."""
+    times = histogram.merge([sample["times"]])
+    found = {
+        name: histogram.quantile(times, share, sample["max_us"]) / 1000
+        for name, share in LATENCIES.items()
+    }
+    failed = sum(sample["errors"].values())
+    found["rate"] = max(sample["requests"] - sample["errors"].get("status", 0), 0)
+    found["rate"] /= max(sample["seconds"], 1e-3)
+    found["failed"] = failed / max(sample["due"], 1) * 100
+    _, cpu, pss = used(sample)
+    if cpu is not None and pss is not None:
+        found |= {"cpu": cpu, "memory": pss * MIB}
+    return found
+
+
+def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condition, str]]:
+    """Each condition, and whether it holds; on a busy machine only that it does not is told."""
+    known, busy = values(sample), bool(disturbance.warning([sample]))
+    told = []
+    for one in conditions:
+        value = known.get(one.name)
+        holds = value is not None and one.is_beyond(value)
+        unsure = value is None or (busy and holds and one.name != "failed")
+        told.append((one, UNKNOWN if unsure else HOLDS if holds else FAILS))
+    return told
+
+
+def highest(sample: Record, one: Condition) -> str:
+    """A sentence on the rate up to which a condition on a latency does not hold, if one changed."""
+    parts = [part for part in sample["windows"] if part["rate"]]
+    rates = [part["rate"] for part in parts]
+    if one.name not in ("p50", "p99") or one.sign != ">" or max(rates) < 2 * min(rates):
+        return ""
+    limit, ascending = f"{one.name} of {brief(one.number)} ms", sorted(parts, key=_rate)
+    beyond = [part for part in ascending if one.is_beyond(part[f"{one.name}_us"] / 1000)]
+    if not beyond:
+        return f"The {limit} is kept up to {rates[-1]:,.0f} requests per second, the highest rate."
+    kept = [part for part in ascending if _rate(part) < _rate(beyond[0])]
+    if not kept:
+        return f"The {limit} is not kept at {_rate(beyond[0]):,.0f} requests per second."
+    return (
+        f"The {limit} is kept up to {_rate(kept[-1]):,.0f} requests per second, and not at "
+        f"{_rate(beyond[0]):,.0f}."
+    )
+
+
+def _rate(part: Record) -> float:
+    return float(part["rate"])
+
+
+def run(sample: Record, headline: str, options: argparse.Namespace) -> int:
+    """Tells what holds, writes the files; returns the exit code."""
+    outcomes = judged(sample, options.conditions)
+    lines = [f"fail if {one.text}: {outcome}" for one, outcome in outcomes]
+    lines += filter(None, (highest(sample, one) for one in options.conditions))
+    if lines:
+        print("\n".join(["", *lines]))
+    known = values(sample)
+    try:
+        if options.json:
+            summary = {
+                "headline": headline,
+                "server": sample["server"],
+                "due": sample["due"],
+                "answered": sample["requests"],
+                "errors": sample["errors"],
+                "values": {name: {"value": v, "unit": UNITS[name]} for name, v in known.items()},
+                "conditions": [{"text": one.text, "outcome": o} for one, o in outcomes],
+            }
+            text = json.dumps(summary, indent=2, ensure_ascii=False)
+            options.json.write_text(f"{text}\n", encoding="utf-8")
+        if options.csv:
+            with options.csv.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(("quantity", "value", "unit"))
+                writer.writerows((name, value, UNITS[name]) for name, value in known.items())
+        if options.junit:
+            what = {"suite": str(sample["server"]), "headline": headline, "text": "\n".join(lines)}
+            write_cases(outcomes, options.junit, classname="loadtests.load", **what)
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from None
+    found = {outcome for _, outcome in outcomes}
+    if HOLDS in found:
+        return CONDITION_HOLDS
+    return NOT_TOLD if options.strict and UNKNOWN in found else 0
