@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from loadtests.stats.results import Spread
@@ -151,10 +152,16 @@ class Section:
     detail: bool = False
 
 
-def method(items: str) -> Section:
-    """How something is measured: each item of a list in Markdown is a paragraph."""
-    text = [" ".join(item.split()) for item in f"\n{items}".split("\n- ")[1:]]
-    return Section("Method", text, detail=True)
+def method(report: str, *names: str, more: str = "", **values: object) -> Section:
+    """How something is measured: each item of the list in `method.md` is a paragraph.
+
+    The file, or others that are named, is beside that of the `report`. Its braces stand for
+    `values`; `more` are further items.
+    """
+    files = [Path(report).with_name(f"{name}.md") for name in names or ["method"]]
+    text = "".join(file.read_text(encoding="utf-8") for file in files).format(**values)
+    items = f"\n{text}{more}".split("\n- ")[1:]
+    return Section("Method", [" ".join(item.split()) for item in items], detail=True)
 
 
 def named(sections: Sequence[Section]) -> Iterator[tuple[Section, list[tuple[str, Part]]]]:

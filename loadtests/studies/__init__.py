@@ -14,7 +14,7 @@ Two folders have a second command: `bench` has `show`, `proxies` has `gateways`.
 - `then_and_now`: the page with findings of the five old studies beside those of today.
 - `docs`: writes the pages of docs/benchmarks and their figures.
 
-The studies:
+The studies; the reports of some end with the `method.md` of their folder:
 
 - `serial/`: one request after another, each on a connection of its own (2010).
 - `parallel/`: 100 new requests each second, however slow the responses are (2010).

@@ -222,21 +222,6 @@ def _scaled(results: Results) -> Section:
     return Section("One worker and two", tables.lost(results), parts if rows else [])
 
 
-METHOD = f"""
-- `workers`: wrk, 16 connections. On one core, both workers share the server's core, and the client
-  has the other one: this shows what a second worker costs. With all cores, the table shows what it
-  gains, minus what wrk takes.
-- `bursts`: connections opened as quickly as one client can, each of which sends the next request as
-  soon as it is answered, for {BURST_SECONDS} s; the next burst begins when they are closed.
-- `wakeups`: one connection after the other, each for one request, while all workers wait; the
-  server on one core. A wake-up is a voluntary context switch of any of its processes.
-- `simulated`: `loadtests/studies/balance/simulation.py`; {SIMULATED} workers. Kept connections last
-  a random time, {simulation.PER_WORKER} for each worker on average, and once in that time a worker
-  is replaced, whose clients connect again. Computing requests all take the same time, each on a
-  connection of its own, at {simulation.LOAD:.0%} of what all workers can do.
-"""
-
-
 def report(results: Results) -> list[Section]:
     """A table for each experiment that was made."""
     times = [
@@ -261,7 +246,8 @@ def report(results: Results) -> list[Section]:
         _table(results, "simulated", f"{SIMULATED} workers, simulated", simulated),
     ]
     found = [section for section in found if section.parts]
-    return [*found, method(METHOD)] if found else []
+    how = method(__file__, seconds=BURST_SECONDS, workers=SIMULATED, simulation=simulation)
+    return [*found, how] if found else []
 
 
 STUDY = Study(

@@ -222,7 +222,7 @@ def compared(results: Results) -> list[Section]:
         shown = [one for one in SCENARIOS if one in found]
         rates = [_rate(results, one) for one in shown if (kind, one.connections) == RATED]
         sections.append(replace(own, parts=[own.parts[0], *rates, *own.parts[1:]]))
-    return [*sections, method(METHOD + NOTES)]
+    return [*sections, method(__file__, more=NOTES)]
 
 
 def _rate(results: Results, scenario: Scenario) -> Bars:
@@ -245,7 +245,7 @@ def shown(results: Results) -> list[Section]:
             sections.append(_section(own, f"show-{experiment}", title, scenarios, lead))
         elif own.figures:
             sections.append(_figures(own, experiment, title))
-    return [*sections, replace(method(SHOWN), title="Method of the experiments")]
+    return [*sections, replace(method(__file__, "shown"), title="Method of the experiments")]
 
 
 def _figures(results: Results, experiment: str, title: str) -> Section:
@@ -265,25 +265,4 @@ def _figures(results: Results, experiment: str, title: str) -> Section:
     )
 
 
-METHOD = """\
-- Every server is started anew for every sample, checked for the right answer, warmed up, measured
-  and stopped. Servers take turns within a round, and a different one begins each round.
-- The server is pinned to one core, wrk with its one thread to another. A client that uses 97 % of
-  its core or more is the limit, which the remarks say: then requests per second compare clients,
-  and CPU per request still compares servers.
-- CPU per request: the CPU clocks of all the server's processes over the run, divided by the answers
-  that wrk counted. Accepting the connections is part of it.
-- Ratios are formed within a round, and their median is taken.
-- Latencies are wrk's, corrected by it for coordinated omission: under saturation they show how long
-  the queue was. Its correction fails for pipelined requests, so these have none.
-- PSS divides a shared page among all processes that share it, including other Python programs on
-  the machine.
-- The floor is `loadtests/servers/baseline/floor.c`: the same answer bytes from a bare epoll loop
-  that parses nothing; for a POST it is told the size of the body.
-- Absolute figures drift between machines and runs: compare within a figure.
-"""
 NOTES = "".join(f"- {server.name} {server.note}.\n" for server in SERVERS if server.note)
-SHOWN = """\
-- Samples are taken in the same way as those of `bench`, which count for these promises, too.
-- In `forking` the client shares both cores with the server, so the handler computes for about 1 ms.
-"""

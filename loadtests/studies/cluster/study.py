@@ -9,8 +9,7 @@ from loadtests.reporting import faults
 from loadtests.reporting.model import Axis, Column, Section, Table, method
 from loadtests.reporting.promises import Promise, all_finished, none, of_figures
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.cluster import experiments
-from loadtests.studies.cluster.balancer import FALL, INTERVAL, READ
+from loadtests.studies.cluster import balancer, experiments
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.study import QUICK, TINY, Scale, Study
@@ -24,10 +23,10 @@ def _none(experiment: str, what: str, figure: str = "failed") -> Promise:
     return none(experiment, f"failed requests {what}", NAMES, figure)
 
 
-def _until(balancer: str, what: str) -> Promise:
-    names = {setup.name: setup.name for setup in SETUPS if setup.balancer == balancer}
+def _until(name: str, what: str) -> Promise:
+    names = {setup.name: setup.name for setup in SETUPS if setup.balancer == name}
     what = f"seconds until requests sent from then on no longer fail: {what}"
-    return of_figures("cut", what, INTERVALS[balancer], "s", names, (LAST,), max)
+    return of_figures("cut", what, INTERVALS[name], "s", names, (LAST,), max)
 
 
 PROMISES = (
@@ -83,7 +82,9 @@ def report(results: Results) -> list[Section]:
         for experiment, (title, measures) in KINDS.items()
         if any(results.values(experiment, name, "requests") for name in NAMES)
     ]
-    return [*sections, *faults.sections("cluster", results), method(METHOD)]
+    clients, interval = sum(CLIENTS.values()), balancer.INTERVAL * 1000
+    how = method(__file__, clients=clients, interval=interval, balancer=balancer)
+    return [*sections, *faults.sections("cluster", results), how]
 
 
 def _section(results: Results, experiment: str, title: str, measures: Sequence[Measure]) -> Section:
@@ -121,33 +122,6 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
         answer=f"{answer}.",
     )
 
-
-METHOD = f"""\
-- Five hosts on this machine, each a network namespace with an address of its own at a switch:
-  clients, a balancer, three servers in mode `threading` (`loadtests/network/`; the balancers'
-  configurations are in `loadtests/servers/configurations/`). All of them share its cores, so times
-  show what happens, not how fast it could be.
-- "20 ms away": each packet between the switch and a server takes 20 ms longer, each way. The delay
-  is added by `tc netem`, or where the kernel has none, as here, by a process that carries the
-  frames (`loadtests/network/wire.py`).
-- The load is that of `python -m loadtests operate`, except that no client pipelines, and more
-  clients send bodies (up to 300 KiB) and wait for answers that take up to 0.4 s:
-  {sum(CLIENTS.values())} clients. Every answer is checked to the last byte. Any other status, a
-  wrong answer, a reset or an end instead of an answer is a failed request. A quick request is one
-  that the application answers at once; p50, p99 and slowest are those of quick requests.
-- A host is restarted when the one before has answered with its new version. HAProxy requests
-  `/-/ready` every {INTERVAL * 1000:.0f} ms and takes a host out after {FALL} failures;
-  `drain_delay` is longer than that takes. nginx makes no health checks: a refused request goes to
-  another host.
-- A host is cut off by taking down its port at the switch: no peer is sent an end or a reset. "In
-  its hands" are the requests that its application has at that moment; the others that had reached
-  it are found in its access log, since the host continues to run. HAProxy and nginx ask another
-  host where the method is safe, so fewer fail. "On the way" are the requests that reached no host
-  and were sent before the balancer knew, on connections that the balancer had kept.
-- A client that waits for a host that is gone gets an error when TCP keepalive has had no answer
-  (HAProxy: `srvtcpka`, `tcp-ut`), or after `proxy_read_timeout` ({READ} s; nginx has nothing else).
-- `docs/guides/scaling.md` explains what this means.
-"""
 
 STUDY = Study(
     "cluster",

@@ -162,18 +162,8 @@ def report(results: Results) -> list[Section]:
         told.append(comparison.details(results, NAME, words, details))
     if said := tables.lost(results):
         told.append(Section("Not measured", said))
-    return [*told, method(METHOD)]
+    return [*told, method(__file__, connections=CONNECTIONS)]
 
-
-METHOD = f"""\
-- The responses are JSON records that are always the same, which the application has ready: the
-  extra cost compared with responses without a coding is the compression. nginx has them as files.
-  The client (wrk) has {CONNECTIONS} connections, and accepts one coding at a time. Server and
-  client have a core each.
-- Each answer is decoded and compared once. Where a server does not support a coding, it answers
-  without it, and there is no share of the size.
-- Ours has its default levels, nginx has 1 (its default) and 6, Flask-Compress has its own defaults.
-"""
 
 STUDY = Study(
     NAME,

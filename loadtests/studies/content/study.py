@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from loadtests.reporting.model import MIB, Column, Listing, Section, method
 from loadtests.reporting.promises import Places, Promise, mode
-from loadtests.servers.registry.commands import PHP_CHILDREN
-from loadtests.servers.registry.content import APACHE_SPARE, FLASK, PHP, SERVERS
+from loadtests.servers.registry import content
+from loadtests.servers.registry.content import FLASK, PHP, SERVERS
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import comparison
 from loadtests.studies.comparison import CPU, P50, P99, PSS, RATE, REMARKS, Measure, median
@@ -136,40 +136,10 @@ def report(results: Results) -> list[Section]:
             if (shown := comparison.measured(results, scenarios))
         ),
         comparison.details(results, "content", titles, DETAILS),
-        method(METHOD + notes),
+        method(__file__, more=notes, experiments=experiments, content=content),
         Section("Configurations", parts=listings, detail=True),
     ]
 
-
-METHOD = f"""\
-- Every server is started anew for every sample, checked for the right answer, warmed up, measured
-  and stopped. Servers take turns within a round, and a different one begins each round. Ratios are
-  formed within a round, and their median is taken.
-- Files and the page with a table: the server with all its processes on one core, the client on
-  another. CGI programs: both cores for server, programs and client.
-- CPU is that of all processes of a server, including php-cgi and php-fpm. CGI programs have ended
-  before they can be measured, and the kernel reports the time of ended children only in ticks,
-  rounded down for each process. So for CGI it is the CPU time of the server's whole life, from the
-  first answer to the end of the last process, over all requests ({experiments.WARM_REQUESTS} before
-  the measurement).
-- `page` and `template`: wrk, connections kept. `site`: {experiments.SITE_VISITS:,} visits to one of
-  five pages at random, the same for every server, repeated; each page and its images on one of 64
-  kept connections. `file`: {DOWNLOADS} kept connections. `cgi`: {experiments.PROGRAM_REQUESTS:,}
-  requests, a connection each.
-- The client of these three is `loadtests/clients/native/fetch.c`. It takes what follows the first
-  64 KiB of an answer from the socket without copying it, so as not to become the limit before the
-  servers.
-- The floor is `loadtests/servers/baseline/floor.c`: the same answer from a bare epoll loop that
-  parses nothing. Its head is about as long as the others'.
-- One worker each, no access log. nginx with `sendfile` and `tcp_nopush`, with and without
-  `open_file_cache`; lighttpd with its usual cache of `stat`. uWSGI twice, with and without its HTTP
-  router: only the router keeps connections open for files. Apache with `mod_cgi` (not `mod_cgid`)
-  and {APACHE_SPARE} processes more than there are requests at once. PHP with opcache as Debian has
-  it, {PHP_CHILDREN} processes.
-- `single` runs one request at a time, and so one program: there is no promise for it with several
-  at once.
-- Memory is PSS; it divides a page that several processes share.
-"""
 
 STUDY = Study(
     "content",

@@ -16,7 +16,7 @@ from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.develop import experiments
-from loadtests.studies.develop.experiments import FULL, LIMIT, NEVER, REQUESTS, STALE, WHEN
+from loadtests.studies.develop.experiments import LIMIT, NEVER, STALE, WHEN
 from loadtests.studies.study import Study
 
 NAME = "develop"
@@ -134,7 +134,7 @@ def report(results: Results) -> list[Section]:
         *_cost(results),
         *_memory(results),
         *faults.sections(NAME, results),
-        method(METHOD),
+        method(__file__, experiments=experiments, stale=LIMIT / 2),
     ]
 
 
@@ -305,44 +305,6 @@ def _memory(results: Results) -> list[Section]:
     answer = f"{OURS.name} takes {low:.2f} to {high:.2f} times the memory of {SERVE.name}."
     return _section("Memory", table, answer)
 
-
-METHOD = f"""\
-- The server and all its processes have one core, the clients the other, so that the clients take
-  nothing from any of them. Ours has the most processes, and one version begins while the other
-  finishes, so ours gains nothing from this.
-- Each round has a new project in a temporary folder, {FULL.amounts.saves} saves, and servers take
-  turns. A file is written beside the project and put in place by `os.replace`; the time begins
-  before that call. It has another number in it each time, of the same length. The main module and
-  one that it imports take turns; for Django the main module is the one with the view. The next save
-  comes 0.6 to 0.9 s after the answer, and up to 1.6 s for servers that look for changes once a
-  second, so that saves come at any moment of that second; for uWSGI and hupper 1.2 to 2.2 s, since
-  they miss saves before their first check.
-- Meanwhile two clients send requests, each 5 ms after its last answer: one with a connection for
-  each request, one that keeps its connection and checks that it is still open before using it. That
-  is some 300 requests a second, which leaves the server most of its core: a browser sends fewer,
-  and more would compete with the loading of the new version. It also sets how exactly the time is
-  known. A request that waits until the new version is there is answered at that moment.
-- A request has failed if it is refused or reset, has no answer or half of one, none in 10 s, an
-  answer that is not 200, or one by a version that was never on disk as a whole: the answer has the
-  numbers of both modules, and no save left this pair (`half-loaded`). `backwards` is an answer of
-  an older version than a client had before the request was sent. A save is `never` answered if that
-  takes longer than {LIMIT:.0f} s.
-- gunicorn looks once a second by default, and is notified of changes where `inotify` is installed:
-  both are here. granian is notified by `watchfiles`. Flask's and Werkzeug's reloaders poll: with
-  `watchdog`, which they would use, they watch all of Python's library, and with its present version
-  (7.1) keep a core busy with what they read there themselves.
-- `saves`: Flask with SQLAlchemy and pandas; {experiments.NOT_WAITED:.0%} of the saves are followed
-  by the next one within 50 ms, without waiting for their version; one in three saves both modules.
-  Two clients of each sort above, one whose requests take 50 ms, one that sends a body of 40 KB in
-  two parts, one that loads pages: the page, then six parts on three connections.
-- `quick`: {experiments.BURST} saves of equal size within one second, five times a round; stale if
-  the last one is not answered in {LIMIT / 2:.0f} s.
-- `idle`: 5,000 modules, all of which are imported, so that servers that watch only imported modules
-  watch them, too. CPU time of all processes for {FULL.seconds:.0f} s, by their own clocks.
-- `memory`: PSS of all processes (`smaps_rollup`) in the default mode, after {REQUESTS} requests;
-  then after {FULL.amounts.remembered} saves and {REQUESTS} more. The ratio is formed within each
-  round.
-"""
 
 STUDY = Study(
     NAME,

@@ -133,7 +133,7 @@ def report(results: Results) -> list[Section]:
         ]
         if parts:
             told.append(Section(title, parts=parts, answer=_answer(chosen)))
-    return [*told, method(METHOD)] if told else []
+    return [*told, method(__file__)] if told else []
 
 
 def _ratios(results: Results, field: str) -> dict[tuple[str, str], Spread]:
@@ -226,23 +226,6 @@ def _figures(results: Results) -> list[Lines]:
     return made
 
 
-METHOD = """\
-- Two instances of a server are started together on one core, and one gets the burden: the slow or
-  dead clients. Each is measured while the other has nothing to do, in turns; ratios are formed
-  within a round, and their median is taken. wrk with 64 connections and the clients of the burden
-  share the other core.
-- Dead connections come from many addresses of 127.0.0.0/8. Half of them send nothing, half stop in
-  the middle of a head. The server is started with `--header-timeout 3600`, so that it does not
-  close them. Before and after each pair of samples all must be connected, at both ends; otherwise
-  the pair does not count.
-- A client that sends a byte each second connects again at once when its connection is closed. Times
-  count from the first byte to the end.
-- A client that does not read has a receive buffer of 4 KiB, or the usual one, in turns. Times count
-  from its request, which may have waited for others; it is measured beside live clients when all
-  answers have begun and the server has become idle.
-- Transfers are checked by length and checksum; memory is read ten times a second. Memory is RSS,
-  which counts a page shared by several processes once for each.
-"""
 STUDY = Study(
     "endure",
     "run the experiments with dead, slow and large clients",

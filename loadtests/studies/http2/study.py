@@ -178,7 +178,9 @@ def report(results: Results) -> list[Section]:
         told.append(comparison.details(results, NAME, words, measures))
     if said := tables.lost(results):
         told.append(Section("Not measured", said))
-    return [*told, method(METHOD)]
+    pause = attacks.PAUSE * 1e3
+    how = method(__file__, memory=memory, attacks=attacks, events=events, pause=pause)
+    return [*told, how]
 
 
 def _memory(results: Results) -> list[Section]:
@@ -200,30 +202,6 @@ def _memory(results: Results) -> list[Section]:
         Section("Memory", parts=[Table(f"{NAME}-memory", "", columns, rows, tables.ours(names))])
     ]
 
-
-METHOD = f"""\
-- Servers have one worker on one core (forking: two processes), h2load is on another. A cell is the
-  CPU time of all processes of the server for a request; `16 × 10` are 16 connections with 10
-  requests at once on each. h2load opens windows of 1 MiB for each stream and 16 MiB for a
-  connection. Large files and bodies are counted: all that were begun are answered.
-- Each server is checked by HTTP/1.1 before. nginx of Debian 12 takes HTTP/2 without TLS at an
-  address of its own. granian and gunicorn serve the same application with the interface WSGI;
-  gunicorn has no files, nginx no application.
-- POST: the application reads the body and answers with its length.
-- Memory: the rise of USS after {memory.CONNECTIONS} connections that have had one request each,
-  and after {memory.STREAMS} requests on each of {memory.BUSY} of them whose content does not come.
-- Attacks: one client repeats each of them, on a new connection whenever the server has ended one.
-  CPU time is that of the server for each byte that the client has sent, and for each step of the
-  attack. The other client, on a connection of HTTP/1.1 and the attacker's core, asks every
-  {attacks.PAUSE * 1e3:g} ms. Memory is the rise of USS for each of {attacks.HELD} connections that
-  stop just before the server would end them.
-- Event streams: {events.STREAMS} streams with an event each second on the average, which is half a
-  second early or late at most. Servers have one worker; the number behind a name is that of its
-  threads, and ours has 8. A client asks for a small response {events.RATE} times a second, each
-  time on a new connection of HTTP/1.1, and gives up after {events.PATIENCE:g} s; then the request
-  has taken that long. Streams begin together; if none begins for {events.STARVED:g} s, the others
-  count as without events. CPU is of one core, memory is the rise of PSS.
-"""
 
 STUDY = Study(
     NAME,

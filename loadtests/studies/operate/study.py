@@ -247,13 +247,14 @@ DRAWN = {"preload": "PSS", "memory": "PSS", "refork": "PSS", "balance": "busiest
 def report(results: Results) -> list[Section]:
     """Failed requests of all experiments, then each of them."""
     order = [*DRAWN, *(name for name in TABLES if name not in DRAWN)]
+    asked = sum(FULL.amounts.memory)
     return [
         *_overview(results),
         *(section for name in order for section in _experiment(results, name)),
         *faults.sections(NAME, results),
         *_logs(results),
         *_commands(results),
-        method(METHOD),
+        method(__file__, full=FULL.amounts, asked=asked, pages=PAGE_CLIENTS, keepers=KEEPERS),
     ]
 
 
@@ -379,48 +380,6 @@ def _options(command: str) -> list[str]:
     """The words of a command, options together with their values."""
     return re.findall(r"-\S*(?: [^-\s]\S*)*|\S+", " ".join(command.split()))
 
-
-METHOD = f"""\
-- Steady load: one process with a thread for each client. Eight keep a connection and pause up to
-  0.3 s between requests, two hardly pause, three use a connection for each request (half of the
-  requests HTTP/1.0), four send bodies of 10 bytes to 300 KiB, some in two parts, two ask for
-  answers that take 50 to 400 ms, two send three requests at once. Every answer is checked to the
-  last byte, and carries the token of its request. uWSGI drops pipelined requests; with uWSGI no
-  client sends them.
-- A client honours `Connection: close`, and connects anew when it sees an idle connection closed. A
-  reset, an end of the connection or an error after it began to send, a refused connection, a wrong
-  answer, a 5xx, or no answer in 30 seconds is a failed request. The clients that pause or send
-  bodies are far away: their requests take up to 20 ms to arrive, and in this time they do not see
-  the connection close. So they lose requests to servers that close idle connections at once.
-- The clients of servers with `h2` and `h2c` speak HTTP/2; what others pipeline is on streams of its
-  own. A stream behind the last one of a GOAWAY, or reset with REFUSED_STREAM, was not processed,
-  and is sent again: that is no failure (RFC 9113 section 6.8). Everything else is.
-- `reload`: a new version of the application each time. The next reload comes when the new version
-  answers and all old workers are gone, or {FULL.amounts.grace:.0f} s later. gunicorn and granian:
-  HUP. uWSGI: chain reload with `lazy-apps`.
-- `upgrade`: USR2; gunicorn then TERM for the old main process, since WINCH is for daemons only.
-- `sockets`: `reload` with {FULL.amounts.sockets} WebSockets, half of them over TLS, with an echo on
-  each about every second, and {PAGE_CLIENTS} clients that ask over TLS. The server must close a
-  WebSocket by a close frame with 1001 and an orderly end of the connection; its client opens
-  another at once.
-- `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
-  second. Requests that fail on those connections were lost with the worker.
-- `timeout`: half of the requests that hang sleep in C, the others wait in Python.
-- In these two experiments uWSGI runs without its router, which leaves a client waiting when its
-  worker is killed.
-- `stop`: TERM for the main process. From then on a refused connection is no failure.
-- `broken`: a reload that cannot work, watched for {FULL.amounts.watched:.0f} s; then a good one.
-  granian has no configuration file, and a chain reload of uWSGI does not read its own.
-- `preload`: requests for `apps/flaskapp`; servers take turns. PSS divides a page that several
-  processes share. Python's garbage collector visits all objects for the first time after some
-  thousand requests, and the pages of objects that it visits are no longer shared, unless the
-  objects are frozen.
-- `memory`: the same without that option, after {sum(FULL.amounts.memory):,} requests of five kinds
-  in turn for `apps/flaskapp` and `apps/djangoapp`: pages, a form, JSON, a path that does not exist.
-- `refork`: as `memory`, with the application loaded before the workers are forked; with
-  `refork_after` all are forked again from one that has answered that many requests.
-- `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.
-"""
 
 STUDY = Study(
     NAME,

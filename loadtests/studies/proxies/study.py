@@ -10,7 +10,7 @@ from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import MIB, Column, Listing, Section, method
 from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers import proxies
-from loadtests.servers.proxies import KEPT, PROCESSES, THREADS, UNIX
+from loadtests.servers.proxies import KEPT, UNIX
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import comparison
 from loadtests.studies.comparison import CPU, P50, P99, RATE, Measure, median
@@ -145,7 +145,7 @@ def behind(results: Results) -> list[Section]:
     return [
         *sections,
         comparison.details(results, "proxies", titles, DETAILS, "setup"),
-        method(METHOD + TESTED),
+        method(__file__, "method", "proxies"),
     ]
 
 
@@ -173,7 +173,7 @@ def passed(results: Results) -> list[Section]:
     return [
         *(compared if shown else []),
         comparison.details(results, "gateways", shown, DETAILS, "setup"),
-        method(METHOD + PASSING),
+        method(__file__, "method", "gateways", experiments=experiments, proxies=proxies),
         Section("Configurations", parts=listings, detail=True),
     ]
 
@@ -185,36 +185,6 @@ answered. `ans t` is the time from the connection to the first 15 bytes, `res t`
 page, `ans/s` and `res/s` how often these fit into a second, `real/s` the requests really answered
 per second of the test.
 """
-METHOD = """\
-- Two cores. Servers and proxy share the first, as they shared the one core of the study's machine,
-  so the second server brings no more speed here; the client has the other. The limit is shown with
-  the shares of a core that servers, proxy and client used: "nobody" means that all waited for each
-  other.
-- Every setup is started anew in every round; each server and the proxy are checked for the right
-  answer, warmed up, measured in all scenarios one after the other, and stopped. Setups take turns
-  within a round, and a different one begins each round. Ratios are formed within a round, and their
-  median is taken.
-- CPU is that of all processes of the servers, and separately that of all processes of the proxy.
-- A failed request is one that got no connection, no whole answer, another status than 200 or, in
-  the parallel test, nothing by the end. One is enough for the run to be an error.
-"""
-TESTED = """\
-- The client is `loadtests/clients/native/fetch.c`.
-- The proxies run the configurations of `proxy/`, `balanced.*`, with other ports; for one server the
-  line of the second is removed. lighttpd makes a connection for each request to a server, nginx and
-  HAProxy keep some. HAProxy checks the health of each server every second.
-- The pages are `light` and `heavy` of `apps/lightheavy`, of its dispatch table.
-"""
-PASSING = f"""\
-- The client is wrk with {CONNECTIONS} connections kept.
-- The pages are those of `loadtests/apps/proxied.py`: `hello`, and `light` and `heavy` of
-  `apps/lightheavy`.
-- One nginx process, the configuration below. uWSGI as its documentation recommends (`master`,
-  `strict`, `need-app`, `single-interpreter`, `die-on-term`), and no server logs; {THREADS} threads
-  or {PROCESSES} processes as ours. "HTTP (closed)" is nginx without `keepalive`, which then uses
-  HTTP/1.0.
-"""
-
 
 SCALES = (Scale("full", 5, 0.7), QUICK, TINY)
 PROXIES = Study(

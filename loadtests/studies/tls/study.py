@@ -26,7 +26,6 @@ from loadtests.studies.tls.experiments import (
     HANDSHAKES,
     HARMLESS,
     READERS,
-    SHAKERS,
 )
 
 NAME = "tls"
@@ -153,7 +152,7 @@ def report(results: Results) -> list[Section]:
     notes = "".join(f"- {one.name} {one.note}.\n" for one in TLS if one.note)
     if said := tables.lost(results):
         told.append(Section("Not measured", said))
-    return [*told, method(METHOD + notes)]
+    return [*told, method(__file__, more=notes, experiments=experiments)]
 
 
 def _checks(found: dict[str, dict[str, str]]) -> list[Section]:
@@ -188,20 +187,6 @@ def _checks(found: dict[str, dict[str, str]]) -> list[Section]:
     answer = f"Nothing is found on {tables.listed(fine)}." if fine else ""
     return [Section("testssl.sh", parts=[counted, *([findings] if said else [])], answer=answer)]
 
-
-METHOD = f"""\
-- Servers have one worker on one core, the client (`loadtests/clients/native/tls.c`) is on another.
-  It offers every server the same: AES-128-GCM, X25519, and no ALPN. CPU is that of all processes of
-  the server; what a core can serve is computed from it, because handshakes are as much work for the
-  client.
-- Handshakes: {SHAKERS} connections at once; each is made anew for one answer of 1.5 KB, and closed.
-  `resumed` resumes the session of the previous connection, by a ticket or by a session ID; if less
-  than {experiments.RESUMED:.0%} are resumed, the measurement has failed. Certificates are P-256 or
-  RSA of 2,048 bits.
-- Answers: files, over TLS 1.3 on kept connections.
-- Debian's testssl.sh: its checks of protocols, ciphers, forward secrecy, defaults and
-  vulnerabilities; what it reports about the certificate, which is the lab's own, is left out.
-"""
 
 STUDY = Study(
     NAME,

@@ -165,18 +165,8 @@ def report(results: Results) -> list[Section]:
         )
     if said := tables.lost(results):
         told.append(Section("Not measured", said))
-    return [*told, method(METHOD)]
+    return [*told, method(__file__, block=BLOCK >> 20, warm=WARM, whole=WHOLE)]
 
-
-METHOD = f"""\
-- The application reads 64 KiB at a time and answers with the SHA-256, which must be right. One
-  client sends a body on a connection of its own, by sendfile(2) of a block of {BLOCK >> 20} MiB
-  again and again, from another core than the server's.
-- CPU is that of all processes of the server. Memory is the highest RSS of all its processes, read
-  every tenth of a second, minus the RSS after {WARM} bodies of 1 MiB.
-- “{WHOLE}” is ours without `stream_request_body`: large bodies are in a temporary file before the
-  application is called. gunicorn and cheroot give the application the bytes that have come.
-"""
 
 STUDY = Study(
     NAME,

@@ -24,7 +24,6 @@ from loadtests.studies.websocket.experiments import (
     EXPERIMENTS,
     IDLE,
     SIZES,
-    TRIES,
 )
 
 NAME = "websocket"
@@ -114,7 +113,7 @@ def report(results: Results) -> list[Section]:
     if shown:
         details = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
         told.append(comparison.details(results, NAME, shown, details))
-    return [*told, *_lost(results), method(METHOD)]
+    return [*told, *_lost(results), method(__file__, experiments=experiments)]
 
 
 def _lost(results: Results) -> list[Section]:
@@ -163,23 +162,6 @@ def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
         )
     ]
 
-
-METHOD = f"""\
-- The application echoes messages with simple-websocket and its defaults; the application of granian
-  uses ASGI. CPU is that of all processes of the server, on one core. The client is
-  `loadtests/clients/native/websocket.c`, on another: {CONNECTIONS} connections, each with one
-  message on its way. Where the client was the limit, a note says so; CPU per message is valid all
-  the same. It includes the handshakes.
-- Idle: WebSockets are opened one after the other, and then nothing is sent. Memory is what they add
-  to the private memory (USS) of all processes; what the kernel has for sockets and threads is not
-  included. simple-websocket has a thread of its own for each WebSocket, beside that of the handler.
-  Afterwards 20 of them must still echo.
-- Protocol cases: those of Autobahn 25.10 by their numbers, without compression
-  (`loadtests/studies/websocket/cases.txt`), on a connection each. A verdict is that of the suite:
-  whether the events were right, or right but not strict, and whether the end was clean, by the
-  right side and with the right code; the best of {TRIES} tries counts, because the threads of
-  simple-websocket race.
-"""
 
 STUDY = Study(
     NAME,
