@@ -131,3 +131,7 @@ def soak(tables: Tables) -> str:
         f"{both('answers that were right')} responses were right and "
         f"{both('answers that were wrong, crossed or missing')} were wrong, crossed or missing."
     )
+
+
+WRITERS: dict[str, Takeaway] = {one.__name__: one for one in (serving, cluster, adverse, soak)}
+"""Writers of sentences for which a template is not enough, by the names in `benchmarks.ini`."""
