@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     replay.add(commands)
+    studies.add_compare(commands)
     advise.add(commands)
     studies.add(commands)
     soak.add(commands)

@@ -10,6 +10,7 @@ import argparse
 import math
 import random
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from loadtests.stats.results import Results
 from loadtests.studies.command import publish
 
 CONNECTIONS = {"h2": 8, "events": 10_000, "websocket": 64, "": 256}
+CLOSED = 64
 """At once, at most: by what the load is of, or else of HTTP/1.1."""
 SECONDS = 30.0
 SEED = 1
@@ -41,8 +43,9 @@ MOST = 5_000_000
 def add(commands: Any) -> None:
     summary = "send requests at a rate, or at a rate that changes, to any server"
     command = commands.add_parser("load", help=summary, description=summary)
-    told = "requests per second, or from the first to the last: 100-2000"
-    command.add_argument("--rate", required=True, type=_rates, metavar="R[-R]", help=told)
+    told = "requests per second, or from the first to the last: 100-2000 (default: each connection "
+    told += "asks again as soon as it is answered, so that pauses of the server count once only)"
+    command.add_argument("--rate", type=_rates, metavar="R[-R]", help=told)
     told = "what is asked for, in turns (repeatable; default /)"
     command.add_argument("--path", dest="paths", action="append", metavar="/PATH", help=told)
     asked = command.add_mutually_exclusive_group()
@@ -93,6 +96,8 @@ def _words(connections: dict[str, int]) -> str:
 
 def _connections(options: argparse.Namespace) -> int:
     """Those that were asked for, or the usual number of such a load."""
+    if not getattr(options, "rate", True):
+        return options.connections or CLOSED
     kinds = (name for name in CONNECTIONS if getattr(options, name, name == ""))
     return options.connections or CONNECTIONS[next(kinds)]
 
@@ -126,6 +131,8 @@ def arrivals(first: float, last: float, seconds: float) -> list[float]:
 
 
 def _load(options: argparse.Namespace, command: str) -> int:
+    if not options.rate:
+        return _closed(options, command)
     first, last = options.rate
     moments = arrivals(first, last, options.seconds)
     rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
@@ -154,7 +161,24 @@ def _load(options: argparse.Namespace, command: str) -> int:
         return _measure(options, command, f"{label}, WebSocket", moments, talk, "/")
     asked = from_paths(paths).requests
     requests = [asked[number % len(asked)] for number in range(len(moments))]
-    return _send(options, command, label, moments, requests)
+    return _send(options, command, label, moments, requests, ramp=first != last)
+
+
+def _closed(options: argparse.Namespace, command: str) -> int:
+    """Connections that ask again as soon as they are answered."""
+    if options.chain or options.events or options.websocket or options.h2:
+        raise LabError("this load needs a --rate")
+    asked, many = from_paths(options.paths or ["/"]).requests, _connections(options)
+
+    def drive(place: Place) -> tuple[Seen, dict[str, Any]]:
+        if place.tls:
+            raise LabError("https needs a --rate")
+        how: dict[str, Any] = {"host": place.address, "core": place.core, "outcomes": True}
+        hosted = [replace(one, headers=(("Host", place.host),)) for one in asked]
+        return replay.drive(place.port, options.seconds, many, hosted, **how), {}
+
+    label = f"{server.name(options)}, {many} connections"
+    return _measure(options, command, label, (), drive, asked[0].target)
 
 
 def _replay(options: argparse.Namespace, command: str) -> int:
@@ -211,37 +235,42 @@ def _measure(
 
     A server that is started has to answer `target` before.
     """
-    if not moments:
+    if closed := not getattr(options, "rate", True):
+        lasts = options.seconds
+    elif moments:
+        lasts = moments[-1]
+    else:
         raise LabError("no request is due in this time")
     if options.h2 and (options.chain or options.websocket):
         raise LabError("--h2 is for requests and event streams")
-    lasts = moments[-1]
     name = store.now()
     path = (options.output or store.new_path(name)).resolve()
     keeping = store.Store(path, name)
     keeping.study = NAME
     machine.allow_files(_connections(options) + 200)
-    rate = len(moments) / max(lasts, 1.0)
     disturbance.adopt()
     with Progress(1) as progress, server.running(options, target) as (place, processes):
         started = {options.command.name: options.command.command} if options.command else {}
         about = {"client_core": place.core, "server_core": None, "commands": started}
         keeping.add("run", command=command, machine=machine.describe({}), seconds=lasts, **about)
-        progress.say(f"{label}: {len(moments):,} in {lasts:,.0f} s, {rate:,.1f}/s on average")
-        progress.begin(label)
+        many = "as fast as they are answered" if closed else f"{len(moments):,} requests"
+        progress.say(f"{label}: {many}, {lasts:,.0f} s from {time.strftime('%X')}")
+        progress.begin(f"{label}, {lasts:,.0f} s")
         with server.Usage(processes, elsewhere=not place.is_here) as usage:
             seen, more = drive(place)
         progress.step(label, f"{seen.load.requests:,} answered")
+    due = len(seen.outcomes) if closed else len(moments)
     keeping.add(
         "sample",
         experiment=NAME,
         server=label,
         round=0,
-        due=len(moments),
+        due=due,
+        closed=closed,
         requests=seen.load.requests,
         errors={kind: count for kind, count in seen.load.errors.items() if count},
         seconds=lasts,
-        rate=rate,
+        rate=due / max(lasts, 1.0),
         times=histogram.encode(seen.times),
         max_us=seen.load.max_us,
         client_busy=seen.load.busy,

@@ -81,14 +81,14 @@ def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condit
 
 def highest(sample: Record, one: Condition) -> str:
     """A sentence on the rate up to which a condition on a latency does not hold, if one changed."""
-    parts = [part for part in sample["windows"] if part["rate"]]
-    rates = [part["rate"] for part in parts]
-    if one.name not in ("p50", "p99") or one.sign != ">" or max(rates) < 2 * min(rates):
+    if one.name not in ("p50", "p99") or one.sign != ">" or not sample.get("ramp"):
         return ""
+    parts = [part for part in sample["windows"] if part["rate"]]
     limit, ascending = f"{one.name} of {brief(one.number)} ms", sorted(parts, key=_rate)
     beyond = [part for part in ascending if one.is_beyond(part[f"{one.name}_us"] / 1000)]
     if not beyond:
-        return f"The {limit} is kept up to {rates[-1]:,.0f} requests per second, the highest rate."
+        most = _rate(ascending[-1])
+        return f"The {limit} is kept up to {most:,.0f} requests per second, the highest rate."
     kept = [part for part in ascending if _rate(part) < _rate(beyond[0])]
     if not kept:
         return f"The {limit} is not kept at {_rate(beyond[0]):,.0f} requests per second."

@@ -36,6 +36,12 @@ def sections(results: Results) -> list[Section]:
         "Times count from the moment at which a request is due. `failed` are connections that "
         "failed or broke, wrong answers, and requests without an answer in time."
     ]
+    if any(one.get("closed") for one in samples):
+        text[0] = (
+            "Each connection asks again as soon as it is answered, so a pause of the server counts "
+            "once for each connection, however long it is; with --rate it counts for all requests "
+            f"that were due meanwhile.{text[0].partition('.')[2]}"
+        )
     if failed := samples[-1].get("server_failed"):
         text.append(f"What the server used is not known: {failed}.")
     if any(one["client_busy"] > SATURATED for one in samples):

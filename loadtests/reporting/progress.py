@@ -18,9 +18,12 @@ def left(took: float, done: int, total: int) -> str:
 
 
 class Progress(progress.Progress):
-    """Shows steps out of `total` on standard error. Draws only between measurements."""
+    """Shows steps out of `total` on standard error. Draws only between measurements.
 
-    def __init__(self, total: int) -> None:
+    A run of which the steps are fewer than `total` if its time is over takes `limit` seconds.
+    """
+
+    def __init__(self, total: int, limit: float = 0.0) -> None:
         super().__init__(
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
@@ -32,6 +35,7 @@ class Progress(progress.Progress):
         )
         self._steps = self.add_task("", total=total)
         self._total, self._done, self._begun = total, 0, time.monotonic()
+        self._limit = limit
 
     def begin(self, what: str) -> None:
         """A step begins."""
@@ -43,7 +47,10 @@ class Progress(progress.Progress):
         told = f"{what}  {outcome}"
         if self.disable:
             took = time.monotonic() - self._begun
-            self.say(f"[{self._done}/{self._total}{left(took, self._done, self._total)}] {told}")
+            steps = f"{self._done}/{self._total}{left(took, self._done, self._total)}"
+            if self._limit:
+                steps = f"{took:.0f} s of at most {self._limit:.0f} s"
+            self.say(f"[{steps}] {told}")
         else:
             self.update(self._steps, advance=1, description=told, refresh=True)
 

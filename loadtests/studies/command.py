@@ -42,7 +42,7 @@ SCALES = (QUICK, FULL, TINY)
 
 
 def add(commands: Any) -> None:
-    """Adds a command for each study, and one for all."""
+    """Adds a command for each study."""
     for study in STUDIES.values():
         summary = f"{study.summary} ({study.source})" if study.source else study.summary
         command = commands.add_parser(study.name, help=summary, description=summary)
@@ -51,6 +51,10 @@ def add(commands: Any) -> None:
             command.add_argument("names", nargs="*", metavar="EXPERIMENT", help=told)
         _common(command, [study])
         study.arguments(command)
+
+
+def add_compare(commands: Any) -> None:
+    """Adds the command for two of anything, and for all studies."""
     summary = (
         "tell which of two is faster: commands, servers, commits or results; or run the ten old "
         "studies, or those named, one after the other, and make one page of it"

@@ -72,7 +72,7 @@ class Rounds:
         begun, coin = time.monotonic(), random.Random(self.seed)
         looks = [look for look in LOOKS if look < self.most]
         taken = 0
-        with Progress(self.most) as progress:
+        with Progress(self.most, self.limit) as progress:
             while True:
                 taken += 1
                 self._round(taken, ORDERS[coin.random() < 0.5])
@@ -81,8 +81,7 @@ class Rounds:
                 look = bool(looks) and len(known) >= looks[0]
                 ratio = of_rounds(known, len(LOOKS))
                 told = f"ratio {ratio.estimate:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
-                left = max(self.limit - self.seconds, 0)
-                progress.step(f"round {taken}, at most {left:.0f} s more", told)
+                progress.step(f"round {taken}", told)
                 if look:
                     looks.pop(0)
                     if ratio.verdict(self.zone) != UNDECIDED:

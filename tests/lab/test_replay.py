@@ -251,6 +251,19 @@ def test_protocols(
     assert "The server used" in capsys.readouterr().out
 
 
+def test_as_fast_as_answered(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "results.jsonl"
+    words = ["--seconds=0.5", "--connections=1", "--path=/a", "--path=/7"]
+    with serving() as (url, seen):
+        assert lab("load", *words, f"--url={url}", f"--output={output}") == 0
+    (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
+    assert 2 < sample["requests"] <= len(seen)
+    assert sample["errors"].keys() <= {"status", "timeout"}
+    assert sum(one["rate"] for one in sample["windows"]) > 0
+    assert lab("load", "--websocket", f"--url={url}") == 1
+    assert "needs a --rate" in capsys.readouterr().err
+
+
 def test_https(tmp_path: Path, lab: Any) -> None:
     pytest.importorskip("pycurl")
     for name, text in certificate.certificate().items():
@@ -278,7 +291,14 @@ def loaded(p99_ms: Sequence[float], **more: Any) -> dict[str, Any]:
         {"rate": 100.0 * (number + 1), "p50_us": 1000, "p99_us": one * 1000}
         for number, one in enumerate(p99_ms)
     ]
-    known = {"due": 100, "requests": 100, "seconds": 10.0, "errors": {}, "max_us": 1e6}
+    known = {
+        "ramp": True,
+        "due": 100,
+        "requests": 100,
+        "seconds": 10.0,
+        "errors": {},
+        "max_us": 1e6,
+    }
     return {**known, "times": times, "windows": parts, **more}
 
 

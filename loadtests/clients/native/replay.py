@@ -59,6 +59,7 @@ def drive(
     seed: int = 1,
     warm: float = 0,
     moments: Sequence[float] = (),
+    outcomes: bool = False,
     host: str = LOOPBACK,
     core: int | None = None,
 ) -> Seen:
@@ -66,12 +67,13 @@ def drive(
 
     With a `rate` so many a second are due, at random times, and times count from then; otherwise
     each connection sends as soon as it has its answer. What is sent while it warms up does not
-    count. With `moments`, seconds from the beginning for each, a request is due once, then.
-    `host` is an IPv4 address. Runs on `core`, or anywhere if that is None.
+    count. With `moments`, seconds from the beginning for each, a request is due once, then. What
+    became of each request is told with `moments` or `outcomes`. `host` is an IPv4 address. Runs on
+    `core`, or anywhere if that is None.
     """
     with tempfile.TemporaryDirectory(prefix="loadtests-") as folder:
         asked, counts = Path(folder, "requests"), Path(folder, "counts")
-        outcomes = Path(folder, "outcomes")
+        told, outcomes = Path(folder, "outcomes"), outcomes or bool(moments)
         with asked.open("wb") as file:
             for request, moment in zip_longest(requests, moments, fillvalue=0.0):
                 assert isinstance(request, Request)
@@ -80,13 +82,13 @@ def drive(
                 file.write(line % (len(octets), headless, request.status, moment * 1e6, octets))
         command = [str(compiled.program(SOURCE)), host, str(port), str(connections), f"{warm:g}"]
         command += [f"{seconds:f}", f"{-1 if moments else rate:g}"]
-        command += [str(seed), str(asked), str(counts), *([str(outcomes)] if moments else [])]
+        command += [str(seed), str(asked), str(counts), *([str(told)] if outcomes else [])]
         load = run(command, warm + seconds, core)
         answered, *times = counts.read_text(encoding="ascii").splitlines()
         rows = [line.split() for line in times]
         counted = histogram.record((int(time) for time, _ in rows), (int(n) for _, n in rows))
         seen = Seen(load, counted, int(answered))
-        if moments:
-            told = outcomes.read_text(encoding="ascii").splitlines()
-            seen = replace(seen, outcomes=[tuple(map(int, line.split())) for line in told])
+        if outcomes:
+            lines = told.read_text(encoding="ascii").splitlines()
+            seen = replace(seen, outcomes=[tuple(map(int, line.split())) for line in lines])
         return seen
