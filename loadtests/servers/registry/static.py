@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from loadtests.servers.registry.apache import EVENT, FILES, PREFORK, apache
 from loadtests.servers.registry.commands import configured
 from loadtests.servers.registry.content import SERVERS
+from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.server import Server
 from loadtests.servers.registry.wsgi import ours_serving
 
@@ -23,20 +24,7 @@ STATIC: Sequence[Server] = (
     apache("Apache event", "#e6a817", EVENT, FILES),
     apache("Apache prefork", "#a97c00", PREFORK, FILES),
     *(SERVERS[name] for name in ("granian", "uWSGI", "uWSGI + router")),
-    Server(
-        "webfsd",
-        "#00838f",
-        "{webfsd} -F -4 -i 127.0.0.1 -p {port} -c 1024 -r {root}",
-        programs=("webfsd",),
-    ),
-    Server(
-        "mini_httpd",
-        "#5d4fa2",
-        "{mini_httpd} -D -h 127.0.0.1 -p {port} -d {root} -i {folder}/pid -l /dev/null",
-        programs=("mini_httpd",),
-        note="a process for each request, and a connection for each",
-        forks=True,
-    ),
+    *(LISTED[name] for name in ("webfsd", "mini_httpd")),
     Server(
         "micro-httpd under xinetd",
         "#9b8fd0",
@@ -46,26 +34,5 @@ STATIC: Sequence[Server] = (
         note="a program started for each request, and a connection for each",
         forks=True,
     ),
-    Server(
-        "busybox httpd",
-        "#78909c",
-        "{busybox} httpd -f -p 127.0.0.1:{port} -h {root}",
-        programs=("busybox",),
-        note="a process for each connection, and a connection for each request",
-        forks=True,
-    ),
-    Server(
-        "python -m http.server",
-        "#37474f",
-        "{python} -m http.server {port} --bind 127.0.0.1 --directory {root}",
-        note="a thread for each connection, and a connection for each request; writes a line to "
-        "its log for each, which cannot be switched off",
-    ),
-    Server(
-        "php -S",
-        "#6a6fb5",
-        "{php} -S 127.0.0.1:{port} -t {root}",
-        programs=("php",),
-        note="PHP's server for development: one request after another",
-    ),
+    *(LISTED[name] for name in ("busybox httpd", "python -m http.server", "php -S")),
 )
