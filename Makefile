@@ -80,7 +80,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run fetch modules test test-for test-full test-all programs interop packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist lab-wheel clean
+.PHONY: run fetch modules test test-for test-full test-all programs interop packages lint lint-rust lint-python format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist lab-wheel clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -128,9 +128,13 @@ packages:
 test-all: $(VENV)/lint.ready
 	PYENV_VERSION="$$(pyenv versions --bare 2>/dev/null | paste -sd: -)" $(VENV)/bin/nox
 
-lint: $(VENV)/test.ready $(VENV)/lint.ready
+lint: lint-rust lint-python
+
+lint-rust: $(VENV)/test.ready
 	$(rust) cargo fmt --manifest-path core/Cargo.toml --all --check
 	PYO3_PYTHON=$(abspath $(python)) $(rust) cargo clippy --manifest-path core/Cargo.toml --workspace --all-targets -- -D warnings
+
+lint-python: $(VENV)/test.ready $(VENV)/lint.ready
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -266,6 +270,7 @@ $(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
 # What tests and lint need from pip, without the source: .ci/run has it fetched while the source is compiled.
 fetch: $(VENV)/venv.ready
 	@$(python) core/bootstrap.py tools gevent test lab docs lint
+	@touch $(VENV)/test.ready $(VENV)/lint.ready
 
 # Only its tools: the source is not built for this machine.
 $(VENV)/wheels.ready: setup.cfg | $(VENV)/venv.ready

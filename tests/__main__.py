@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,8 +30,11 @@ import progress  # noqa: E402
 
 from tests.covering import covering  # noqa: E402
 
-#: The crates whose tests need no interpreter: all but the extension.
-CRATES = sorted({path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml")} - {"python"})
+#: The crates that have tests: all but the extension modules, which the tests in Python load.
+CRATES = sorted(
+    {path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml")}
+    - {"python", "python-codings", "python-tls"}
+)
 
 #: Seconds after which a part is ended.
 LIMIT = 3600
@@ -102,18 +106,25 @@ def run_cargo(words: list[str], report: Callable[[str], None]) -> None:
         progress.read_cargo(cargo.stderr.fileno(), report, lambda line: None)
 
 
-def compile_tests() -> None:
-    """Rewrite the assertions of all tests, in a fresh clone: else each parallel process does it."""
-    if not [*(ROOT / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc")]:
+@contextmanager
+def compiled_tests() -> Iterator[None]:
+    """Rewrite the assertions of all tests, in a fresh clone: else each parallel process does it.
+
+    One process does it while the block is run, and has ended when the block is left.
+    """
+    if [*(ROOT / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc")]:
+        yield
+        return
+    collection = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "--collect-only", "-qq"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with collection:
+        yield
         with progress.Step("compiling", "the tests in Python: half a minute the first time"):
-            subprocess.run(
-                [sys.executable, "-m", "pytest", "--collect-only", "-qq"],
-                cwd=ROOT,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                check=False,
-                timeout=LIMIT,
-            )
+            collection.wait(LIMIT)
 
 
 def pytest(*words: str) -> Counter[str]:
@@ -146,8 +157,8 @@ def main() -> int:
         print(f"covered by: {' '.join([*paths, *(f'core/{crate}' for crate in crates)])}")
     words = [*chosen.options.split(), *paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()
-    cargo = Cargo(crates) if crates and not chosen.options else None
-    compile_tests()
+    with compiled_tests():
+        cargo = Cargo(crates) if crates and not chosen.options else None
     # In the order of tests/conftest.py: pytest-xdist would begin the groups of few tests last,
     # however long these take, and most processes would wait for them in the end.
     beside = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--no-loadscope-reorder")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.__main__ import CRATES
 from tests.testkit.server import ROOT
 
-#: Of the whole workspace, as Rust's tests are built: for one package alone, dependencies would have
-#: fewer features, and be compiled again.
+#: Of the crates whose tests are built: for other ones, dependencies would have other features, and
+#: be compiled again.
 BUILD = (
     *("cargo", "build", "--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml")),
-    *("--workspace", "--bin"),
+    *(word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")),
+    "--bin",
 )
 
 #: Seconds for the build, which has mostly nothing to do.
