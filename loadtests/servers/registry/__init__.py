@@ -4,7 +4,8 @@ Servers that are not installed are left out and named.
 
 - `server`: a server: command, files and package; whether it can run here, and its version.
 - `given`: servers that the command line names, by a command or by a URL.
-- `listed`: servers of others that need no more than a command, as `servers.ini` lists them.
+- `listed`: servers of others that need no more than a command, as `servers.ini` and
+  `develop.ini` list them.
 - `commands`: command lines of the servers, with what varies as arguments.
 - `apache`: configurations of Apache.
 - `wsgi`: servers of WSGI applications: ours and others.

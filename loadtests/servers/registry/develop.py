@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from loadtests.programs import ROOT
 from loadtests.python_path import lab_folder
-from loadtests.servers.projects import DJANGO, FLASK, HELLO, LARGE, Kind
-from loadtests.servers.registry.commands import GRANIAN, GUNICORN, LOOPBACK, MODULE, UWSGI
+from loadtests.servers.projects import DJANGO, Kind
+from loadtests.servers.registry.commands import LOOPBACK
+from loadtests.servers.registry.listed import listed
 from loadtests.servers.registry.server import Server
 
 
@@ -60,11 +61,15 @@ def _ours(name: str, colour: str, options: str = "", extra: str = "") -> Reloadi
     return ReloadingServer(f"poorhttp {name}", colour, command.strip(), "poorhttp", extra)
 
 
-def _other(
-    name: str, colour: str, package: str, command: str, *files: tuple[str, str], **more: Any
-) -> ReloadingServer:
-    files = (*files, ("sitecustomize.py", _WITHOUT_US))
-    return ReloadingServer(name, colour, command, package, files=files, **{"polls": True, **more})
+def _others() -> Iterator[ReloadingServer]:
+    for one, own in listed("develop.ini"):
+        runs = [("run.py", _RUN_SIMPLE)] if "run.py" in one.command else []
+        yield ReloadingServer(
+            **{**vars(one), "files": (*runs, ("sitecustomize.py", _WITHOUT_US))},
+            only=tuple(own.get("only", "").split()),
+            polls=own.getboolean("polls", True),
+            settles=own.getfloat("settles", ReloadingServer.settles),
+        )
 
 
 OURS = _ours("dev", "#0b4f9e")
@@ -73,66 +78,7 @@ SERVE = replace(OURS, name="poorhttp serve", colour="#8a8f98", command=_COMMAND)
 SERVERS = (
     OURS,
     _ours("dev (full)", "#5b8fd0", "--autoreload full"),
-    _other(
-        "flask run --debug",
-        "#1f8a70",
-        "flask",
-        "{python} -m flask --app {module} run --debug --host 127.0.0.1 --port {port}",
-        only=(FLASK.name,),
-    ),
-    _other(
-        "Werkzeug run_simple",
-        "#57b894",
-        "werkzeug",
-        "{python} {folder}/run.py",
-        ("run.py", _RUN_SIMPLE),
-        only=(HELLO.name, LARGE.name),
-    ),
-    _other(
-        "runserver",
-        "#14532d",
-        "django",
-        f"{{python}} manage.py runserver {LOOPBACK}",
-        only=(DJANGO.name,),
-    ),
-    _other(
-        "gunicorn --reload",
-        "#8c5a2b",
-        "gunicorn",
-        f"{GUNICORN} --reload --reload-engine poll{MODULE}",
-    ),
-    _other(
-        "gunicorn with inotify",
-        "#b98a5c",
-        "gunicorn",
-        f"{GUNICORN} --reload{MODULE}",
-        extra="inotify",
-        polls=False,
-    ),
-    _other(
-        "uWSGI py-autoreload=1",
-        "#3f8f3f",
-        "uWSGI",
-        f"{UWSGI} --http11-socket {LOOPBACK} --master --die-on-term --enable-threads "
-        "--threads 8 --py-autoreload 1 --pythonpath . --module {module}:{callable}",
-        settles=1.2,
-    ),
-    _other(
-        "granian --reload",
-        "#b57fd0",
-        "granian",
-        f"{GRANIAN} --reload{MODULE}",
-        extra="watchfiles",
-        polls=False,
-    ),
-    _other(
-        "waitress under hupper",
-        "#c03a78",
-        "waitress",
-        f"{{scripts}}/hupper -m waitress --listen={LOOPBACK}{MODULE}",
-        extra="hupper",
-        settles=1.2,
-    ),
+    *_others(),
 )
 MODES = tuple(
     _ours(f"dev ({mode})", colour, f"--mode {mode}{workers}", extra)

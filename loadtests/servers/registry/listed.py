@@ -1,11 +1,21 @@
-"""Servers that `servers.ini` lists: others' that need no more than a command."""
+"""Servers that `servers.ini` and `develop.ini` list: others' that need no more than a command."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from configparser import ConfigParser, ExtendedInterpolation, SectionProxy
 from pathlib import Path
 
 from loadtests.servers.registry.server import Server
+
+
+def listed(name: str) -> Iterator[tuple[Server, SectionProxy]]:
+    """The servers of a file, each with its section: it may have more than all servers have."""
+    read = ConfigParser(delimiters="=", comment_prefixes="#", interpolation=ExtendedInterpolation())
+    read.read(Path(__file__).with_name(name), encoding="utf-8")
+    for section in read.sections():
+        if section != "commands":
+            yield _server(read[section]), read[section]
 
 
 def _server(own: SectionProxy) -> Server:
@@ -25,11 +35,5 @@ def _server(own: SectionProxy) -> Server:
     )
 
 
-def _listed() -> dict[str, Server]:
-    read = ConfigParser(delimiters="=", comment_prefixes="#", interpolation=ExtendedInterpolation())
-    read.read(Path(__file__).with_name("servers.ini"), encoding="utf-8")
-    return {name: _server(read[name]) for name in read.sections() if name != "commands"}
-
-
-LISTED = _listed()
+LISTED = {server.name: server for server, _ in listed("servers.ini")}
 """By name."""
