@@ -41,7 +41,7 @@ def lines(figure: Lines | Panels, width: int) -> Figure:
     if one and handles and not narrow:
         made = chart.chart(width, AROUND + max(300.0, NAMES * len(handles) + 40))
         axes = made.subplots()
-        _draw(axes, drawn[0], width - max(map(len, named)) * chart.LETTER)
+        _draw(axes, drawn[0], width - max(map(len, named)) * chart.LETTER, drawn)
         _names(axes, drawn[0], handles)
         return made
     across = 1 if narrow else min(len(drawn), 3 if len(drawn) != 4 else 2)
@@ -53,7 +53,7 @@ def lines(figure: Lines | Panels, width: int) -> Figure:
     places = made.subplots(rows, across, squeeze=False).flat
     for axes, panel in zip(places, drawn, strict=False):
         axes.set_title("" if one else panel.title)
-        _draw(axes, panel, width / across)
+        _draw(axes, panel, width / across, [other for other in drawn if other.y == panel.y])
     for axes in list(places)[len(drawn) :]:
         axes.remove()
     return made
@@ -81,10 +81,14 @@ def _handle(figure: Lines, number: int) -> Line2D:
     )
 
 
-def _draw(axes: Axes, figure: Lines, width: float) -> None:
-    """All but names, on axes that are about so many pixels wide."""
-    ys = [y for line in figure.lines for _, y in line.points]
-    ys += [y for line in figure.lines for _, *ends in line.band for y in ends]
+def _draw(axes: Axes, figure: Lines, width: float, alike: Sequence[Lines]) -> None:
+    """All but names, on axes that are about so many pixels wide.
+
+    Figures of the same quantity have the same scale: that of all lines of those `alike`.
+    """
+    every = [line for one in alike for line in one.lines]
+    ys = [y for line in every for _, y in line.points]
+    ys += [y for line in every for _, *ends in line.band for y in ends]
     xs = [x for line in figure.lines for x, _ in line.points]
     scale(axes.yaxis, figure.y, ys, 14 if figure.y.log else 8)
     scale(axes.xaxis, figure.x, xs, int(width // 70), from_zero=False)
