@@ -10,7 +10,6 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     """The body of the request, as it came."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     start_response(
-        "200 OK",
-        [("Content-Type", "application/octet-stream"), ("Content-Length", str(len(body)))],
+        "200 OK", [("Content-Type", "application/octet-stream"), ("Content-Length", str(len(body)))]
     )
     return [body]

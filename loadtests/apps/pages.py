@@ -18,7 +18,6 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     """A page, by its path."""
     page = PAGES[environ["PATH_INFO"]]
     start_response(
-        "200 OK",
-        [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(page)))],
+        "200 OK", [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(page)))]
     )
     return [page]

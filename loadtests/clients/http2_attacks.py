@@ -223,9 +223,7 @@ ATTACKS = (
     flood("acknowledgements of PING", "PING", frame(PING, ACK, 0, bytes(8))),
     flood("PRIORITY (CVE-2019-9513)", "PRIORITY frames", frame(PRIORITY, 0, 3, bytes(5))),
     flood(
-        "PRIORITY_UPDATE",
-        "PRIORITY_UPDATE frames",
-        frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x03u=0"),
+        "PRIORITY_UPDATE", "PRIORITY_UPDATE frames", frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x03u=0")
     ),
     flood("WINDOW_UPDATE of the connection", "WINDOW_UPDATE", window_update(0, 1)),
     flood("WINDOW_UPDATE of ended streams", "WINDOW_UPDATE", window_update(1, 1), ANSWERED),

@@ -63,12 +63,7 @@ def _namespace() -> int:
 def run(*words: str) -> None:
     """Runs a command that must succeed. RuntimeError with what it said, if it does not."""
     done = subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=HANG
     )
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
@@ -67,14 +67,14 @@ def add_compare(commands: Any) -> None:
     command.set_defaults(run=_compare)
 
 
-def _compare(options: argparse.Namespace, command: str) -> int:
+def _compare(options: Namespace, command: str) -> int:
     """Two of anything; without any names, or with the names of studies, the studies."""
     known = all(any(study.startswith(name) for study in STUDIES) for name in options.names)
     pair = len(options.names) == 2 or any(map(is_file, options.names))
     return (verdict.run if pair and not known else measure)(options, command)
 
 
-def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
+def _common(command: ArgumentParser, chosen: list[Study]) -> None:
     scales, first = command.add_mutually_exclusive_group(), chosen[0]
     many = len(chosen) > 1
     ours = not many and not first.source
@@ -110,7 +110,7 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     command.set_defaults(studies=chosen, run=measure)
 
 
-def add_report(command: argparse.ArgumentParser) -> None:
+def add_report(command: ArgumentParser) -> None:
     """Adds what can be made of results of studies."""
     group = command.add_argument_group("studies", "without any of these: the tables, here")
     for name, metavar, what in (
@@ -124,7 +124,7 @@ def add_report(command: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{name}", *before, type=Path, metavar=metavar, help=what)
 
 
-def measure(options: argparse.Namespace, command: str) -> int:
+def measure(options: Namespace, command: str) -> int:
     """Runs what was asked for, tells the outcome and makes the page; returns the exit code."""
     chosen: list[Study] = options.studies
     if len(chosen) > 1:
@@ -184,7 +184,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
     return int(bool(unmade or writing.lost or failed))
 
 
-def _servers(study: Study, options: argparse.Namespace, many: bool) -> Sequence[Any]:
+def _servers(study: Study, options: Namespace, many: bool) -> Sequence[Any]:
     """Those that were asked for, of `many` studies those that each knows; else the usual ones.
 
     Servers with a command or a URL come first; without `--servers` they are all.
@@ -201,11 +201,11 @@ def _servers(study: Study, options: argparse.Namespace, many: bool) -> Sequence[
     return [one for one in known if one.name in study.usual] or known
 
 
-def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
+def _own(study: Study, options: Namespace) -> Namespace:
     """The options with those of the study: where several run each has its defaults."""
-    parser = argparse.ArgumentParser()
+    parser = ArgumentParser()
     study.arguments(parser)
-    own = argparse.Namespace(**{**vars(parser.parse_args([])), **vars(options)})
+    own = Namespace(**{**vars(parser.parse_args([])), **vars(options)})
     # Who names servers gets those, and not a study's usual choice.
     own.servers = options.servers or [one.name for one in options.given or ()] or None
     if study.experiments:
@@ -319,7 +319,7 @@ def side_by_side(files: Sequence[Path]) -> dict[str, list[Section]]:
     return told
 
 
-def tell(options: argparse.Namespace, records: list[Record]) -> None:
+def tell(options: Namespace, records: list[Record]) -> None:
     """Makes what was asked for of stored results: by default the tables, for a terminal.
 
     Raises LabError if there is nothing to tell, or a file cannot be written.

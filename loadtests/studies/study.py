@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -49,7 +49,7 @@ def scales(*known: Scale, **amounts: tuple[Any, ...]) -> tuple[Scale, ...]:
     )
 
 
-Plan: TypeAlias = Callable[[Lab, Any, Sequence[Any], argparse.Namespace], list[Step]]
+Plan: TypeAlias = Callable[[Lab, Any, Sequence[Any], Namespace], list[Step]]
 """The steps of a study at one of its scales, in interleaved rounds. Each has another `what`: a run
 that was interrupted leaves out those that are done."""
 
@@ -77,7 +77,7 @@ class Study:
     servers: Callable[[], Sequence[Any]]
     plan: Plan
     report: Callable[[Results], list[Section]]
-    arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    arguments: Callable[[ArgumentParser], None] = lambda parser: None
     promises: Sequence[Promise] = ()
     experiments: Sequence[str] = ()
     also: Sequence[str] = ()

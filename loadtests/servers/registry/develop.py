@@ -75,11 +75,7 @@ def _others() -> Iterator[ReloadingServer]:
 OURS = _ours("dev", "#0b4f9e")
 _COMMAND = OURS.command.replace(" dev ", " serve ")
 SERVE = replace(OURS, name="poorhttp serve", colour="#8a8f98", command=_COMMAND)
-SERVERS = (
-    OURS,
-    _ours("dev (full)", "#5b8fd0", "--autoreload full"),
-    *_others(),
-)
+SERVERS = (OURS, _ours("dev (full)", "#5b8fd0", "--autoreload full"), *_others())
 MODES = tuple(
     _ours(f"dev ({mode})", colour, f"--mode {mode}{workers}", extra)
     for mode, colour, workers, extra in (

@@ -129,12 +129,7 @@ def http2(*, files: bool, secure: bool) -> Sequence[Server]:
     granian += "--static-path-route= --static-path-mount {root} " if files else ""
     callable_ = "loadtests.apps.echo:application" if files else MODULE.strip()
     others = [
-        Server(
-            "granian",
-            "#b57fd0",
-            f"{_GRANIAN} --interface wsgi {granian}{callable_}",
-            "granian",
-        )
+        Server("granian", "#b57fd0", f"{_GRANIAN} --interface wsgi {granian}{callable_}", "granian")
     ]
     if files:
         secrets = f"ssl_certificate {_CERTIFICATE}; ssl_certificate_key {_KEY};" if secure else ""

@@ -28,11 +28,7 @@ SERVERS = (
         options=f"--proc-name off {_ADMIN}",
         compared=False,
     ),
-    ours(
-        *("single + monitoring", "#3f8f3f", "single"),
-        options=f"{_ADMIN} {_IDS}",
-        compared=False,
-    ),
+    ours(*("single + monitoring", "#3f8f3f", "single"), options=f"{_ADMIN} {_IDS}", compared=False),
     ours("threading 32", "#1a7fb8", "threading --threads 32", compared=False),
     ours("forking 1", "#7fd0e2", "forking --workers 1", compared=False),
     ours("forking 4", "#14788f", "forking --workers 4", compared=False),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import selectors
 import time
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -163,9 +163,7 @@ EACH: dict[str, tuple[Callable[[Scale, Trial], str], Sequence[Server]]] = {
 }
 
 
-def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """The experiments one after another, servers in turns."""
     steps = []
     for name in options.names:

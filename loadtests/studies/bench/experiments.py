@@ -49,10 +49,7 @@ LOADED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "gevent": ((GEVENT, "gevent pywsgi", "gunicorn gevent"), ("hello-64",)),
     # Process titles (the default), the figures of `admin`, and both with ids of requests, beside a
     # server without any of them.
-    "monitoring": (
-        (UNMONITORED, SINGLE, "poorhttp single + admin", MONITORED),
-        ("hello-64",),
-    ),
+    "monitoring": ((UNMONITORED, SINGLE, "poorhttp single + admin", MONITORED), ("hello-64",)),
     # Two workers beside one, all cores free for both server and client. The client needs a core,
     # too, so the handler computes: then wrk takes a percent or two of it.
     "forking": (("poorhttp forking 1", "poorhttp forking 2"), ("burn-16",)),

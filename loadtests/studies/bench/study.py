@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
 
-def _arguments(command: argparse.ArgumentParser) -> None:
+def _arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "--scenarios",
         type=names,
@@ -24,7 +24,7 @@ def _arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def asked_for(servers: Sequence[Server], options: argparse.Namespace) -> Sequence[Server]:
+def asked_for(servers: Sequence[Server], options: Namespace) -> Sequence[Server]:
     """Of these servers: a whole name stands for itself only, a beginning for those compared."""
     known = [
         name for name in options.servers or () if any(s.name.startswith(name) for s in servers)
@@ -33,18 +33,14 @@ def asked_for(servers: Sequence[Server], options: argparse.Namespace) -> Sequenc
     return [*given, *registry.named(known)] if options.servers else servers
 
 
-def _compare(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def _compare(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """Every server once a round, in one scenario after another."""
     compared = [one.name for one in scenarios.SCENARIOS if one.compared]
     asked = options.scenarios or (compared if scale.name == FULL.name else scenarios.QUICK)
     return engine.steps(lab, scenarios.asked(asked_for(servers, options), asked))
 
 
-def _show(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def _show(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """The experiments one after another; some of them have a step in common."""
     return [
         replace(step, what=f"{step.what}, {name}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,9 +190,7 @@ EXPERIMENTS: dict[str, Callable[[Round], str]] = {
 }
 
 
-def plan(
-    lab: Lab, scale: Scale, setups: Sequence[Setup], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, setups: Sequence[Setup], options: Namespace) -> list[Step]:
     """All rounds of the chosen experiments, every setup once a round."""
     del scale
     return [

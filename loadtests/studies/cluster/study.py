@@ -32,11 +32,7 @@ def _until(name: str, what: str) -> Promise:
 PROMISES = (
     _none("rolling-reload", "while three hosts reload in turn (HUP)"),
     _none("rolling-replace", "while three hosts are replaced in turn (TERM, then a new server)"),
-    _none(
-        "cut",
-        "when a host is cut off, except those in flight at this host",
-        "failed otherwise",
-    ),
+    _none("cut", "when a host is cut off, except those in flight at this host", "failed otherwise"),
     _until("haproxy", "HAProxy, the interval of its checks times the failures it waits for"),
     _until("nginx", "nginx, its limit for an attempt to connect"),
     all_finished(NAMES),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import tempfile
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,9 +50,7 @@ def scenario(size: int, coding: str) -> Scenario:
     )
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """Answers of each size in each coding."""
     folder = lab.fixtures.enter_context(tempfile.TemporaryDirectory(prefix="loadtests-compress-"))
     Path(folder).chmod(0o755)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import time
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
@@ -152,9 +152,7 @@ def steps(lab: Lab, fixtures: Fixtures, name: str, chosen: Collection[str]) -> l
     return engine.steps(lab.unpinned() if name == "cgi" else lab, groups, name, action)
 
 
-def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """The chosen experiments, one after the other."""
     del scale
     fixtures = lab.fixtures.enter_context(Fixtures())

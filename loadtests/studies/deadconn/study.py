@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import statistics
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -85,9 +85,7 @@ def _patient(text: str) -> str:
     return text
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """A step a server and round, in which dead connections are added from level to level."""
     return sample.rounds(lab, chosen, NAME, partial(_take, lab, LEVELS[scale.name]))
 

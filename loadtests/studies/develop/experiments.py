@@ -5,11 +5,11 @@ A step is one server in one round.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
 import time
+from argparse import Namespace
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -342,7 +342,7 @@ EXPERIMENTS: dict[str, tuple[Callable[[Trial], str], Sequence[Kind], Sequence[Re
 
 
 def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[ReloadingServer], options: argparse.Namespace
+    lab: Lab, scale: Scale, chosen: Sequence[ReloadingServer], options: Namespace
 ) -> list[Step]:
     """All rounds, every server once a round, another one first each time."""
     planned = []

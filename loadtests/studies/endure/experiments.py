@@ -8,10 +8,10 @@ round to round; after four rounds all has had its turn.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import statistics
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -274,9 +274,7 @@ EXPERIMENTS: dict[str, Callable[[Trial], str]] = {
 }
 
 
-def plan(
-    lab: Lab, scale: study.Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: study.Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """The experiments one after another; half the rounds of what takes long, transfers once."""
     if options.servers:
         servers = asked_for(servers, options)

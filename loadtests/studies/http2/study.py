@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
@@ -63,9 +63,7 @@ def measure(trial: Trial, scenario: Streams) -> str:
     return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The steps of the experiments that were chosen, servers in turns in each."""
     planned: list[Step] = []
     names = {one.name for one in chosen}

@@ -266,6 +266,6 @@ def _original() -> Section:
     text = [
         "Three clients (a fast machine, a slow one, and both at once) and four servers, with "
         "WebBench 2.0. Of three runs only a table of the means is printed, so interaction and "
-        "error cannot be separated. Recomputed, more than half of the variation was the client's.",
+        "error cannot be separated. Recomputed, more than half of the variation was the client's."
     ]
     return Section(f"What the study of {client_2001.YEAR} had", text, parts)

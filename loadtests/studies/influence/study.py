@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -45,7 +45,7 @@ def servers() -> Sequence[Server]:
     return [server for server in WSGI if server.name in _TAKING_PART]
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
     """Which clients."""
     parser.add_argument(
         "--clients",
@@ -55,9 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """A step a server and round, in which all clients take their turns."""
     full = scale.name == FULL.name
     clients = [client for client in CLIENTS if full or client.name not in LONG_WINDED]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import statistics
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -52,14 +52,12 @@ class Outlier(NamedTuple):
     target: str
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
     """Where the loops run."""
     parser.add_argument("--local", action="store_true", help="loops on this machine only (loops)")
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """Every way after the other, in interleaved runs."""
     lab = replace(lab, rounds=RUNS.get(scale.name, FEWEST_RUNS))
     steps = sample.rounds(lab, chosen, f"{NAME} L1 to L3", partial(_take, lab, scale, None), "run")

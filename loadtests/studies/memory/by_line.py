@@ -76,7 +76,7 @@ def section(results: Results) -> Section:
     text = [
         "Which lines of the example applications take memory? memory_profiler reads the "
         "resident set of the process after each line; increments are added up over all "
-        "calls. The first line is where counting begins, so it has none.",
+        "calls. The first line is where counting begins, so it has none."
     ]
     parts = []
     said, highest = "No line takes any memory.", 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 
@@ -25,9 +25,7 @@ CALLS = 500
 """Of an example application at full scale."""
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """All servers in rounds, their curves, the leak check of our modes, the examples by line."""
     seconds = PHASE_SECONDS[scale.share >= 1]
     calls = max(5, round(CALLS * scale.share))

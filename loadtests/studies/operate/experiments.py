@@ -6,11 +6,11 @@ step has found is stored as figures, one by one, and its faults as a record of t
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
 import time
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,10 +38,7 @@ from loadtests.studies.study import Scale, scales
 
 APPLICATION = Application("loadtests/apps", "operated")
 FLASK = Application("apps/flaskapp", "app")
-FRAMEWORKS = {
-    "Flask": FLASK,
-    "Django": Application("apps/djangoapp", "app", view=FLASK),
-}
+FRAMEWORKS = {"Flask": FLASK, "Django": Application("apps/djangoapp", "app", view=FLASK)}
 MISSING = "/missing"
 """The path at which both answer the same."""
 MIXED = (
@@ -459,7 +456,7 @@ EXPERIMENTS: dict[str, Callable[[Trial], str]] = {
 
 
 def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[OperatedServer], options: argparse.Namespace
+    lab: Lab, scale: Scale, chosen: Sequence[OperatedServer], options: Namespace
 ) -> list[Step]:
     """All rounds of the experiments, with every server that can take part once a round."""
     return [

@@ -11,13 +11,7 @@ from loadtests.reporting.cells import number
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Listing, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, all_finished, mode, none, of_figures
 from loadtests.reporting.provenance import bare
-from loadtests.servers.registry.operate import (
-    GRACE,
-    HTTP2,
-    REFORKED,
-    SERVERS,
-    UPGRADING,
-)
+from loadtests.servers.registry.operate import GRACE, HTTP2, REFORKED, SERVERS, UPGRADING
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
@@ -223,10 +217,7 @@ TABLES: dict[str, tuple[str, Sequence[Measure]]] = {
         "Memory of four workers",
         [figures(Column(f"PSS {when}", "MiB", 1, MIB), spread, f"pss, {when}") for when in WHEN],
     ),
-    "memory": (
-        "Memory of four workers that load the application",
-        BY_FRAMEWORK,
-    ),
+    "memory": ("Memory of four workers that load the application", BY_FRAMEWORK),
     "refork": ("Memory of four workers that are forks of one that has served", BY_FRAMEWORK),
     "balance": (
         "Connections over four workers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,9 +21,7 @@ NAME = "ordered"
 Serving = Mapping[str, Server]
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The steps of all contents, one after the other; then those of both clients."""
     fixtures = lab.fixtures.enter_context(Fixtures())
     steps = []

@@ -75,10 +75,7 @@ def report(samples: Sequence[Record]) -> list[Section]:
         f"{NAME}-bars",
         "Short requests beside seven that compute",
         Axis("time of a short request", "ms", low=0),
-        {
-            "median": tables.spreads(samples, "p50_us", 1e-3),
-            "p99": found,
-        },
+        {"median": tables.spreads(samples, "p50_us", 1e-3), "p99": found},
         subtitle="shorter is better",
     )
     table = tables.compared(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,9 +31,7 @@ def servers() -> list[Server]:
     return list(dict.fromkeys((*OVERLOADED, *EIGHT_THREADS)))
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The steps of the experiments that were chosen."""
     steps: list[Step] = []
     if open_load.NAME in options.names:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -76,7 +76,7 @@ HANDLERS = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
     """For how long requests are made."""
     add = parser.add_argument
     told = f"seconds for each handler of `parallel`, as the study had {poorhttp_2010.SECONDS}"
@@ -85,9 +85,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--raise", dest="raised", action="store_true", help=told)
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """Every handler of every server, each on a server of its own; one round, as in 2010."""
     lab = replace(lab, rounds=1)
     if not options.servers:

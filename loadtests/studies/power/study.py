@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -58,11 +58,11 @@ def servers() -> Sequence[Server]:
 def numbers(text: str) -> list[int]:
     found = [int(number) for number in text.split(",")]
     if not all(1 <= number <= MOST for number in found):
-        raise argparse.ArgumentTypeError(f"from 1 to {MOST} injectors")
+        raise ArgumentTypeError(f"from 1 to {MOST} injectors")
     return found
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
     """Which injectors, how many, and what each of them asks."""
     parser.add_argument(
         "--injectors",
@@ -81,9 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     """One round: first the phases, then every number of injectors."""
     lab = replace(lab, rounds=1)
     by, levels = options.by, LEVELS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import os
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -39,9 +39,7 @@ FULL_LINE = 0.9
 """The share of what a line can carry from which on it is full."""
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     return sample.rounds(lab, chosen, NAME, partial(_take, lab))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 
@@ -27,9 +27,7 @@ PATIENCE = 1.0
 """Seconds more for the last of them."""
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """Every server once a round, with both pages."""
     requests = max(FEWEST, round(REQUESTS * scale.share / scale.rounds))
     return sample.rounds(lab, with_pages(chosen), NAME, partial(_take, lab, requests))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 
 from loadtests.reporting.model import Cell, Column, Section, Table, method
@@ -38,9 +38,7 @@ SCALES = scales(
 )
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The chosen experiments, one after the other."""
     fixtures = lab.fixtures.enter_context(Fixtures())
     return [

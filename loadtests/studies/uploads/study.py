@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import os
 import random
 import socket
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -122,9 +122,7 @@ def take(trial: Trial, blocks: int) -> str:
     return f"{cpu * 1e3 / megabytes:.2f} ms per MB, {grown:.1f} MiB more"
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """A body for every server once a round."""
     return [
         Trial(lab, NAME, number, server).step(partial(take, blocks=scale.amounts.blocks))

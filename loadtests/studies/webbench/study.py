@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -47,7 +47,7 @@ class Settings:
     http: str = OLD
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
     """What could be set in WebBench."""
     add = parser.add_argument
     count = number(1, kind=int, problem="{text} is not 1 or more")
@@ -64,16 +64,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--http", choices=(OLD, NEW), default=OLD, help=told)
 
 
-def settings(scale: Scale, options: argparse.Namespace) -> Settings:
+def settings(scale: Scale, options: Namespace) -> Settings:
     """Those of the command line; the length is that of the scale."""
     ramp = RAMP_SHARE * scale.seconds if options.ramp is None else options.ramp
     others = options.threads, options.think, options.buffer, options.http
     return Settings(scale.seconds, ramp, *others)
 
 
-def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
     return sample.rounds(lab, servers, NAME, partial(_take, lab, settings(scale, options)))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -18,13 +18,7 @@ from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 from loadtests.studies.websocket import experiments
 from loadtests.studies.websocket.cases import NOT_STRICT, OK
-from loadtests.studies.websocket.experiments import (
-    CASES,
-    CONNECTIONS,
-    EXPERIMENTS,
-    IDLE,
-    SIZES,
-)
+from loadtests.studies.websocket.experiments import CASES, CONNECTIONS, EXPERIMENTS, IDLE, SIZES
 
 NAME = "websocket"
 PEER = "gunicorn gthread"
@@ -49,9 +43,7 @@ SCALES = scales(
 )
 
 
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The chosen experiments, one after the other."""
     return [
         step for name in options.names for step in experiments.steps(lab, scale, name, list(chosen))
