@@ -45,6 +45,18 @@ def integer(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
+class Automatic(int):
+    """A number with which the server begins, and which it changes by itself; `auto` as a text."""
+
+    def __str__(self) -> str:
+        return "auto"
+
+
+def auto_or(parse: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a parser that accepts `auto` too, for which a plug-in sets the number."""
+    return lambda text: Automatic(0) if text == "auto" else parse(text)
+
+
 def size(minimum: int, maximum: int) -> Callable[[str], int]:
     """Return a parser of sizes: bytes, or a unit of powers of 1024: `8192`, `8k`, `1M`, `1 GiB`."""
 

@@ -59,6 +59,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "plugins": "plugins.setup.commands:PLUGINS",
     },
     "options": {
+        "autoscaling": "plugins.autoscaling.options:Autoscaling",
         "compression": "plugins.compression.options:Compression",
         "http2": "plugins.http2.options:Http2",
         "tls": "plugins.tls.options:Tls",
@@ -73,6 +74,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "components": {
         "systemd": "plugins.systemd.component:Systemd",
         "tls": "plugins.tls.component:Renewal",
+        "autoscaling": "plugins.autoscaling.component:Autoscaler",
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
         "preload": "plugins.preload.component:Preload",
@@ -85,6 +87,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "systemd": "plugins.systemd.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
         "preload": "plugins.preload.worker_hooks:HOOKS",
+        "autoscaling": "plugins.autoscaling.worker_hooks:HOOKS",
         "compression": "plugins.compression.worker_hooks:HOOKS",
         "http2": "plugins.http2.worker_hooks:HOOKS",
         "websocket": "plugins.websocket.worker_hooks:HOOKS",
@@ -120,6 +123,7 @@ USED: Mapping[str, Sequence[str]] = {
         *("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts"),
     ),
     "tls": ("tls_certificate",),
+    "autoscaling": ("threads=auto",),
     "compression": ("compress",),
     "http2": ("http2",),
     "discovery": ("django", "debug"),

@@ -1,8 +1,7 @@
 """Mode `forking`: several processes, each with one request at a time.
 
-The supervisor opens the sockets, forks the workers and replaces those that die. The
-workers share connections fairly (`core/reactor/src/overload/accept_balance.rs`). For handlers
-that compute: every CPU is used, and a crash affects only the requests of its own process.
+Workers share connections fairly (`core/reactor/src/overload/accept_balance.rs`). For handlers that
+compute: every CPU is used, and a crash affects only the requests of its own process.
 """
 
 from __future__ import annotations

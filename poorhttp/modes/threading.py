@@ -69,21 +69,21 @@ def run(worker: Worker) -> None:
         return thread
 
     def replace_thread(thread_id: int = 0) -> bool:
-        """Start another thread: see `Worker.replace_thread`. It is not called by the main thread.
-
-        `thread_id` is 0 for the present thread, which leaves the reactor itself.
-        """
+        """Start another thread: see `Worker.replace_thread`. Not called by the main thread."""
         nonlocal alive
-        thread = running[thread_id or get_native_id()]
-        replacement = new_thread(thread.name, allocate_lock())
+        thread = running.get(thread_id or get_native_id())
         with counting:
             alive += 1
+        name = thread.name if thread is not None else f"poorhttp-{alive}"
+        replacement = new_thread(name, allocate_lock())
         try:
             replacement.start()
         except RuntimeError:
             with counting:
                 alive -= 1
             return False
+        if thread is None:
+            return True
         if not thread_id:
             reactor.leave()
         thread.name = f"{thread.name}-{'streaming' if thread_id else 'upgraded'}"

@@ -9,6 +9,7 @@ log_config/    Python's `logging` in place of both logs
 websocket/     connections that applications get: WebSocket
 paste/         files of PasteDeploy
 systemd/       notifications of systemd, and its watchdog
+autoscaling/   the number of threads follows the load (`threads = auto`)
 compression/   codings of responses
 http2/         which clients may speak HTTP/2
 preload/       workers are forked from a process that has loaded the application

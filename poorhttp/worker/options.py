@@ -93,8 +93,8 @@ class WorkerOptions(Fields):
             application with this number or a higher one begins; it returns after how many requests
             it is to be called again, or 0.
         offer_upgrade: called to offer its connection to the application.
-        replace_thread: called with the native ID of a thread whose response streams; starts another
-            one in its place, and returns whether it could.
+        replace_thread: called with the native ID of a thread whose response streams, in whose place
+            it starts another one, or with 0 for one more; returns whether it could.
         reopen_logs: called when the main process commands that over `channel`.
         note_stop: the same when it commands a stop.
         end_line: called behind a request, if any thread has left a line in `wsgi.errors` without

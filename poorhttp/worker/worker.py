@@ -52,7 +52,7 @@ class Worker:
     promoted = False  # it has stopped serving, because the main process promotes it
     #: Starts a thread in the place of one that goes on with its request and then ends: the present
     #: one, if the application has got its connection, or one whose response streams, by its native
-    #: ID. Returns whether it could. `None`: the mode has no pool of threads.
+    #: ID; or one more (0). Returns whether it could. `None`: the mode has no pool of threads.
     replace_thread: Callable[..., bool] | None = None
     _offers_upgrades = True
 

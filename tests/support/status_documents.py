@@ -184,6 +184,7 @@ def service(name: str = "", workers: int = 2) -> Service:
         "urls": ["https://127.0.0.1:8443", "unix:/run/poorhttp.sock"],
         "target": "shop.wsgi:application",
         "threads": 8,
+        "threads_follow_load": False,
         "wanted": workers,
         "alive": workers,
         "answering": workers,

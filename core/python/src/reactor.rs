@@ -312,6 +312,7 @@ impl Reactor {
                 most => most,
             },
             thread_pool,
+            auto_threads: given.auto_threads,
             has_one_thread: !multithread && !external_loop,
             multiplexing,
             raw_tcp: given.raw_tcp,

@@ -1,6 +1,7 @@
-//! Starts threads in the place of those whose responses stream.
+//! Starts threads: further ones, and others in the place of those whose responses stream.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use poorhttp_reactor::{ErrorLog, Level, ThreadPool};
 use pyo3::prelude::*;
@@ -10,7 +11,7 @@ use crate::worker_status::WorkerStatus;
 
 /// The threads of mode `threading`, as the reactor sees them.
 pub(crate) struct PythonThreads {
-    /// `Worker.replace_thread`: called with the native ID of a thread.
+    /// `Worker.replace_thread`: called with the native ID of a thread, or 0 for one more.
     pub(crate) replace: Py<PyAny>,
     pub(crate) queue: Arc<GilQueue>,
     pub(crate) worker_status: Option<Py<WorkerStatus>>,
@@ -23,18 +24,25 @@ impl std::fmt::Debug for PythonThreads {
     }
 }
 
-impl ThreadPool for PythonThreads {
-    fn replace(&self, number: u64, thread: u32) -> bool {
-        let replace = |py: Python<'_>| self.replace.call1(py, (thread,))?.extract::<bool>(py);
+impl PythonThreads {
+    /// Starts a thread, in the place of one if `thread` is not 0.
+    fn start(&self, thread: u32) -> bool {
+        let start = |py: Python<'_>| self.replace.call1(py, (thread,))?.extract::<bool>(py);
         // None: Python is about to end.
-        let is_replaced = match Python::try_attach(replace) {
-            Some(Ok(is_replaced)) => is_replaced,
+        match Python::try_attach(start) {
+            Some(Ok(is_started)) => is_started,
             Some(Err(error)) => {
-                self.error_log.write(Level::Error, &format!("a thread cannot be replaced: {error}"));
+                self.error_log.write(Level::Error, &format!("a thread cannot be started: {error}"));
                 false
             }
             None => false,
-        };
+        }
+    }
+}
+
+impl ThreadPool for PythonThreads {
+    fn replace(&self, number: u64, thread: u32) -> bool {
+        let is_replaced = self.start(thread);
         if is_replaced {
             self.queue.note_replaced();
             if let Some(status) = &self.worker_status {
@@ -42,5 +50,14 @@ impl ThreadPool for PythonThreads {
             }
         }
         is_replaced
+    }
+
+    fn add(&self) -> bool {
+        self.start(0)
+    }
+
+    fn interpreter_wait(&self) -> Option<Duration> {
+        let begun = Instant::now();
+        Python::try_attach(|_| begun.elapsed())
     }
 }

@@ -420,6 +420,11 @@ impl WorkerStatus {
         self.inner().counters.set_slots(slots);
     }
 
+    /// Asks for so many threads, with `threads = auto`.
+    fn want_threads(&self, threads: u64) {
+        self.inner().counters.want_threads(threads);
+    }
+
     /// Sets whether the supervisor checks for free slots; if not, the worker reports when all are taken.
     fn set_watched(&self, watched: bool) {
         self.inner().counters.set_watched(watched);

@@ -345,8 +345,10 @@ pub struct Options {
     pub max_upgraded: usize,
     /// Threads of responses that stream which may leave the pool.
     pub max_streaming: usize,
-    /// Starts threads in the place of those; none: there is no pool of threads.
+    /// Starts threads, also in the place of those; none: there is no pool of threads.
     pub thread_pool: Option<Arc<dyn ThreadPool>>,
+    /// The least and the most threads, if their number follows the load.
+    pub auto_threads: Option<(usize, usize)>,
     /// One thread runs requests and receives the commands of the main process.
     pub has_one_thread: bool,
     /// Connections are not read, but handed out as they are.

@@ -6,6 +6,7 @@ from poorhttp.config import address
 from poorhttp.config.options.hooks import FUNCTION
 from poorhttp.config.options.option import Option, Repeatable, WordList
 from poorhttp.config.parsers import (
+    auto_or,
     boolean,
     choice,
     integer,
@@ -199,12 +200,13 @@ class Workers:
         aliases=("processes",),
     )
     threads = Option(
-        integer(1, 4096),
+        auto_or(integer(1, 4096)),
         "8",
-        "Number of requests that a worker runs at the same time in mode `threading`.",
+        "Requests that a worker runs at the same time in mode `threading`; `auto`: as they come.",
+        metavar="N",
         reason="More threads help an application that waits for databases or other servers, and "
         "slow down one that computes. An idle thread costs next to nothing. waitress 4, gunicorn "
-        "1.",
+        "1. `auto`: from `min_threads` to `max_threads` (docs/guides/threads.md).",
         aliases=("blocking-threads",),
     )
     upgraded_threads = Option(

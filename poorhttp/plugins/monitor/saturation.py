@@ -137,7 +137,7 @@ class Saturation(Component):
         if not check.reported:
             check.begun = check.since
         check.reported, check.logged = True, now
-        threads = pool.settings.threads if pool.settings.mode == "threading" else 1
+        threads = status.figures()["threads"]
         who = f"all {threads} threads have" if threads > 1 else "the thread that runs requests has"
         text = f"{who} been busy for {now - check.begun:.1f} s, and {queue}"
         if in_flight := status.in_flight(True):

@@ -16,7 +16,7 @@ pub enum Next {
     Request(Exchange),
     /// A signal or [`crate::Reactor::wake`] wants attention; wait again afterwards.
     Interrupted,
-    /// The reactor was stopped, and every connection has ended.
+    /// The reactor was stopped, and every connection has ended; or this thread is to end.
     Finished,
 }
 
@@ -82,6 +82,7 @@ pub(crate) fn wait_next(state: &Arc<State>) -> Next {
         match threads::wait(state) {
             Waited::Woken => {}
             Waited::Interrupted => return Next::Interrupted,
+            Waited::Superfluous => return Next::Finished,
             Waited::Finished => {
                 state.close_log();
                 return Next::Finished;

@@ -5,6 +5,7 @@
 //! queue_timeout.rs   decides which requests have waited too long
 //! accept_balance.rs  connections of each worker, so that workers accept evenly
 //! concurrency.rs     how many threads run applications in an overload
+//! thread_count/      how many threads there are, with `threads = auto`
 //! streaming.rs       which responses have streamed so long that their threads leave the count of `threads`
 //! ```
 
@@ -13,3 +14,4 @@ pub(crate) mod concurrency;
 pub(crate) mod queue_time;
 pub(crate) mod queue_timeout;
 pub(crate) mod streaming;
+pub(crate) mod thread_count;

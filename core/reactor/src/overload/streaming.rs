@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use crate::status::counters::Counters;
 use crate::sys::process::{forks, thread_id};
@@ -22,10 +23,17 @@ const WINDOW: u64 = 500_000;
 /// Microseconds between two log lines about the bound.
 const LOG_INTERVAL: u64 = 60_000_000;
 
-/// Has another thread serve in the place of one whose response streams.
+/// Makes threads that serve.
 pub trait ThreadPool: Send + Sync + std::fmt::Debug {
-    /// Starts the other thread. `number`: of the request; `thread`: the native ID of its thread. `false`: none can be started.
+    /// Has another thread serve in the place of one whose response streams. `number`: of the request; `thread`: the native ID of
+    /// its thread. `false`: none can be started.
     fn replace(&self, number: u64, thread: u32) -> bool;
+
+    /// Starts one more. `false`: it cannot be started.
+    fn add(&self) -> bool;
+
+    /// How long a thread has to wait for the interpreter now. None: it is about to end.
+    fn interpreter_wait(&self) -> Option<Duration>;
 }
 
 /// What a thread has done up to a moment, in microseconds.
@@ -304,6 +312,14 @@ mod tests {
     impl ThreadPool for Threads {
         fn replace(&self, _: u64, _: u32) -> bool {
             self.0.fetch_add(1, Ordering::Relaxed) < 2
+        }
+
+        fn add(&self) -> bool {
+            false
+        }
+
+        fn interpreter_wait(&self) -> Option<Duration> {
+            None
         }
     }
 

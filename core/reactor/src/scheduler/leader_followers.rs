@@ -8,8 +8,10 @@
 //! This file only decides; [`crate::scheduler::threads`] asks it under the lock of the reactor and does the waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::overload::thread_count::alarm::Alarm;
 
 /// Interval at which the standby checks the leader.
 const TICK: Duration = Duration::from_millis(1);
@@ -26,16 +28,29 @@ pub(crate) struct Waiters {
     standby: Condvar,
     /// Requests have kept the leader waiting lately.
     stalling: AtomicBool,
+    /// Wakes the thread that watches the others, if one does.
+    pub(crate) alarm: Option<Arc<Alarm>>,
 }
 
 impl Waiters {
+    /// `watches`: a thread watches the others.
+    pub(crate) fn new(watches: bool) -> Self {
+        Waiters { alarm: watches.then(Arc::default), ..Self::default() }
+    }
+
     #[inline]
     pub(crate) fn wake(&self, wake: Wake) {
         match wake {
             Wake::None => {}
             Wake::Follower => self.followers.notify_one(),
             Wake::Standby => self.standby.notify_one(),
+            Wake::Watcher => self.alarm.iter().for_each(|alarm| alarm.ring()),
         }
+    }
+
+    /// Wakes so many followers.
+    pub(crate) fn wake_followers(&self, count: usize) {
+        (0..count).for_each(|_| self.followers.notify_one());
     }
 
     pub(crate) fn wake_all(&self) {
@@ -85,6 +100,12 @@ pub(crate) struct LeaderFollowers {
     /// Followers that wait, the standby not included.
     parked: u32,
     standby: Option<Standby>,
+    /// The fewest threads that have waited for work since the last look at them.
+    least_idle: u32,
+    /// So many threads are to end, each when it has no request.
+    ending: u32,
+    /// A thread watches the others, and sleeps as long as one of them waits for work.
+    has_sleeping_watcher: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +124,8 @@ pub(crate) enum Wake {
     None,
     Follower,
     Standby,
+    /// All threads have requests.
+    Watcher,
 }
 
 /// The next step of the standby.
@@ -121,7 +144,7 @@ impl LeaderFollowers {
     /// progress. While the leader waits for events, followers take them: the leader does not see what a follower puts back.
     #[inline]
     pub(crate) fn may_take(&self, me: ThreadNumber) -> bool {
-        self.eager > 0 || self.polling || self.leader.is_none_or(|leader| leader == me)
+        self.ending == 0 && (self.eager > 0 || self.polling || self.leader.is_none_or(|leader| leader == me))
     }
 
     /// Whether this thread should poll.
@@ -143,8 +166,12 @@ impl LeaderFollowers {
                 self.standby = Some(Standby::Ticking { progress_seen: self.progress, idle: 0 });
                 return Wake::Standby;
             }
-            // A woken follower finds no work and becomes the standby.
-            return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::None };
+            return match self.standby {
+                Some(_) => Wake::None,
+                // It finds no work and becomes the standby.
+                None if self.parked > 0 => Wake::Follower,
+                None => self.wake_watcher(),
+            };
         }
         self.eager -= 1;
         self.hand_on(me)
@@ -163,7 +190,15 @@ impl LeaderFollowers {
                 self.standby = Some(Standby::Called);
                 Wake::Standby
             }
-            _ => Wake::None,
+            Some(Standby::Called) => Wake::None,
+            None => self.wake_watcher(),
+        }
+    }
+
+    fn wake_watcher(&mut self) -> Wake {
+        match std::mem::take(&mut self.has_sleeping_watcher) {
+            true => Wake::Watcher,
+            false => Wake::None,
         }
     }
 
@@ -196,6 +231,46 @@ impl LeaderFollowers {
 
     pub(crate) fn unpark(&mut self) {
         self.parked -= 1;
+        self.least_idle = self.least_idle.min(self.idle());
+    }
+
+    /// Threads that wait for work, and not for events.
+    fn idle(&self) -> u32 {
+        self.parked + u32::from(self.standby.is_some())
+    }
+
+    /// Whether all threads have requests.
+    pub(crate) fn are_all_busy(&self) -> bool {
+        !self.polling && self.idle() == 0
+    }
+
+    /// The fewest threads that have waited for work since the last call.
+    pub(crate) fn take_least_idle(&mut self) -> usize {
+        let idle = self.idle();
+        std::mem::replace(&mut self.least_idle, idle).min(idle) as usize
+    }
+
+    /// Has the watcher woken when all threads have requests. `false`: they have now.
+    pub(crate) fn let_watcher_sleep(&mut self) -> bool {
+        self.has_sleeping_watcher = !self.are_all_busy();
+        self.has_sleeping_watcher
+    }
+
+    /// So many threads are to end.
+    pub(crate) fn end(&mut self, threads: usize) {
+        self.ending += threads as u32;
+    }
+
+    /// One thread that is to end need not. `false`: none is to.
+    pub(crate) fn keep_one(&mut self) -> bool {
+        let has_one = self.ending > 0;
+        self.ending -= u32::from(has_one);
+        has_one
+    }
+
+    /// Whether this thread, which has no request, is to end; and which thread to wake in its place.
+    pub(crate) fn leave_for_good(&mut self, me: ThreadNumber) -> Option<Wake> {
+        self.keep_one().then(|| self.hand_on(me))
     }
 
     /// Whether the standby waits for one tick only.
@@ -252,6 +327,7 @@ impl LeaderFollowers {
 
     fn end_standby(&mut self) -> StandbyStep {
         self.standby = None;
+        self.least_idle = self.least_idle.min(self.parked);
         StandbyStep::Work
     }
 
@@ -400,7 +476,7 @@ mod tests {
             if self.state.may_take(me) && self.ready > 0 {
                 self.ready -= 1;
                 match self.state.dispatch(me) {
-                    Wake::None => {}
+                    Wake::None | Wake::Watcher => {}
                     Wake::Follower => self.wake_one(Doing::Following),
                     Wake::Standby => self.wake_one(Doing::StandingBy),
                 }

@@ -14,6 +14,7 @@
 //! stream_reader.rs      reads connections with streams while all threads run requests
 //! streaming.rs          watches responses that stream, and has other threads serve in the place of theirs
 //! threads.rs            what a thread does next: takes a connection, polls, or waits
+//! thread_watch.rs       has threads made and ended, with `threads = auto`
 //! notices.rs            calls the notices of streams that wait without a thread
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
 //! ```
@@ -31,5 +32,6 @@ pub(crate) mod stop;
 pub(crate) mod stream_reader;
 pub(crate) mod streaming;
 pub(crate) mod streams;
+pub(crate) mod thread_watch;
 pub(crate) mod threads;
 pub(crate) mod timers;

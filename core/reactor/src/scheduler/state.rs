@@ -24,6 +24,7 @@ use crate::request_timeout::{RequestTimeouts, Server};
 use crate::scheduler::connections::Connections;
 use crate::scheduler::evict::IdleEviction;
 use crate::scheduler::leader_followers::{LeaderFollowers, Waiters};
+use crate::scheduler::thread_watch;
 use crate::scheduler::timers::Timers;
 use crate::shutdown::{ShutdownState, Stage, Stopping};
 use crate::status::counters::Counters;
@@ -107,6 +108,7 @@ pub(crate) struct State {
 impl Drop for State {
     fn drop(&mut self) {
         self.body_spool.end();
+        self.waiters.alarm.iter().for_each(|alarm| alarm.end());
         if !self.is_foreign() {
             self.stream_watch.end();
         }
@@ -148,6 +150,7 @@ impl State {
             max_upgraded,
             max_streaming,
             thread_pool,
+            auto_threads,
             has_one_thread,
             raw_tcp,
             external_loop,
@@ -217,7 +220,7 @@ impl State {
             poller,
             listeners,
             shared: Mutex::default(),
-            waiters: Waiters::default(),
+            waiters: Waiters::new(auto_threads.is_some()),
             counters,
             poll_number: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
@@ -232,13 +235,16 @@ impl State {
             request_timeouts,
             body_spool: Arc::new(BodySpool::new(body_memory, &counters.metrics.spooled)),
             upgrades: Arc::new(Upgrades::new(max_upgraded)),
-            streaming: thread_pool.map(|pool| Arc::new(Streaming::new(max_streaming, pool, counters))),
+            streaming: thread_pool.clone().map(|pool| Arc::new(Streaming::new(max_streaming, pool, counters))),
             coalesced_sender: Arc::new(CoalescedSender::new()),
             stream_watch: StreamWatch::default(),
             relays: Relays::new(),
         });
         let weak = Arc::downgrade(&state);
         state.body_spool.serve(weak);
+        if let Some(((least, most), pool)) = auto_threads.zip(thread_pool) {
+            thread_watch::start(&state, pool, least, most)?;
+        }
         Ok(state)
     }
 

@@ -21,6 +21,8 @@ pub(crate) enum Waited {
     Interrupted,
     /// The reactor was stopped, and every connection has ended.
     Finished,
+    /// This thread is to end.
+    Superfluous,
 }
 
 /// The number of this thread.
@@ -78,6 +80,10 @@ pub(crate) fn wait(state: &Arc<State>) -> Waited {
         drop(shared);
         state.waiters.wake_all();
         return Waited::Finished;
+    }
+    if let Some(wake) = shared.threads.leave_for_good(me) {
+        state.waiters.wake(wake);
+        return Waited::Superfluous;
     }
     if shared.connections.ready() > 0 && shared.threads.may_take(me) {
         return Waited::Woken;

@@ -20,6 +20,8 @@ pub struct Counters {
     answers: [AtomicU64; 5],
     /// Requests that the application can have at the same time; 0: it does not matter.
     slots: AtomicU64,
+    /// Threads that the main process asks for; 0: it does not.
+    wanted_threads: AtomicU64,
     /// 1 while the main process checks periodically whether all slots are taken.
     is_watched: AtomicU64,
     /// 1 if the main process wants to know when a request begins.
@@ -62,6 +64,8 @@ pub struct Counts {
     pub streaming: u64,
     /// Those of them whose threads have left the count of `threads`.
     pub left: u64,
+    /// Requests that the application can have at the same time.
+    pub slots: u64,
 }
 
 impl Counters {
@@ -130,6 +134,16 @@ impl Counters {
     /// Set how many requests the application can have at the same time.
     pub fn set_slots(&self, slots: u64) {
         self.slots.store(slots, Ordering::Relaxed);
+    }
+
+    /// Ask for so many threads, with `threads = auto`.
+    pub fn want_threads(&self, threads: u64) {
+        self.wanted_threads.store(threads, Ordering::Relaxed);
+    }
+
+    /// How many the main process has asked for since the last call; 0: for none.
+    pub(crate) fn take_wanted_threads(&self) -> u64 {
+        self.wanted_threads.swap(0, Ordering::Relaxed)
     }
 
     /// Whether all slots are taken and the main process does not check that; it does after [`Counters::set_watched`].
@@ -202,6 +216,7 @@ impl Counters {
             upgrades: of(&self.upgraded[1]),
             streaming: of(&self.streaming[0]),
             left: of(&self.streaming[1]),
+            slots: of(&self.slots),
         }
     }
 
@@ -212,7 +227,7 @@ impl Counters {
 
     /// What is there at the moment, in a fixed order.
     fn gauges(&self) -> impl Iterator<Item = &AtomicU64> {
-        [&self.in_flight, &self.connections, &self.upgraded[0]]
+        [&self.in_flight, &self.connections, &self.upgraded[0], &self.slots]
             .into_iter()
             .chain(&self.streaming)
             .chain(self.metrics.gauges())
@@ -230,7 +245,7 @@ impl Counters {
     pub fn clear(&self) {
         self.counters()
             .chain(self.gauges())
-            .chain([&self.slots, &self.is_watched, &self.awaits_request, &self.accepts])
+            .chain([&self.wanted_threads, &self.is_watched, &self.awaits_request, &self.accepts])
             .for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 }
@@ -272,6 +287,7 @@ mod tests {
             upgrades: 2,
             streaming: 1,
             left: 1,
+            slots: 0,
         };
         assert_eq!(counters.counts(), counts);
         let sum = Counters::default();
@@ -290,7 +306,7 @@ mod tests {
     fn every_number_is_a_counter_or_a_gauge() {
         let counters = Counters::default();
         let known = counters.counters().chain(counters.gauges()).count();
-        let others = ["slots", "is_watched", "awaits_request", "accepts"];
+        let others = ["wanted_threads", "is_watched", "awaits_request", "accepts"];
         assert_eq!(known + others.len(), size_of::<Counters>() / size_of::<u64>());
     }
 

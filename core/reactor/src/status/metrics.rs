@@ -197,6 +197,20 @@ metrics! {
     [] Gauge "streaming_threads" "streaming_threads"
         "Threads of such responses that do not count among the threads of the pool (streaming_threads)."
         => |all| Value::Number(all.counts.left);
+    [] Gauge "threads" "threads"
+        "Threads that run requests: one in each worker of other modes than threading."
+        => |all| Value::Number(all.counts.slots);
+    [thread_waits: AtomicU64] Counter "thread_waits" "thread_waits"
+        "How often requests have had to wait for a thread for 5 ms and more (threads = auto).";
+    [thread_wait: Microseconds] Counter "thread_wait" "thread_wait_seconds"
+        "Time in which requests waited for a thread, and none was free (threads = auto).";
+    [thread_changes: [AtomicU64; 2]] Counter "thread_changes" "thread_changes" by "change" ["added" "ended"]
+        "Threads that were added and ended because of the load (threads = auto)."
+        => |all| Value::Labelled(labelled(["added", "ended"], &all.counters.metrics.thread_changes));
+    // When it was asked for, while all threads had requests.
+    [interpreter_looks: [AtomicU64; 2]] Counter "interpreter_looks" "interpreter_looks" by "found" ["free" "held"]
+        "How often the Python interpreter was found free, and held by another thread (threads = auto)."
+        => |all| Value::Labelled(labelled(["free", "held"], &all.counters.metrics.interpreter_looks));
     // Those that wait for a thread, and those that wait for the interpreter.
     [queued: [AtomicU64; 2]] Gauge "queued" "requests_queued"
         "Requests that wait for a thread or for the interpreter.";
@@ -218,7 +232,7 @@ metrics! {
     // By the client, and by the server other than behind a complete response.
     [http2_resets: [AtomicU64; 2]] Counter "http2_resets" "http2_streams_reset" by "by" ["client" "server"]
         "Streams of HTTP/2 that were reset, by the client or by the server."
-        => |all| Value::Labelled(["client", "server"].map(String::from).into_iter().zip(all.counters.metrics.http2_resets()).collect());
+        => |all| Value::Labelled(labelled(["client", "server"], &all.counters.metrics.http2_resets));
     [http2_failures: AtomicU64] Counter "http2_failures" "http2_connections_failed"
         "Connections of HTTP/2 that the server has ended because their client broke the protocol, or a limit against attacks.";
     [accepted: AtomicU64] Counter "accepted" "connections_accepted"
@@ -262,6 +276,11 @@ metrics! {
     [] Counter "cache_misses" "static_cache_misses"
         "Static files that were not in memory."
         => |all| all.counters.metrics.cache.misses.value();
+}
+
+/// Numbers with the values of their label.
+fn labelled(labels: [&str; 2], numbers: &[AtomicU64; 2]) -> Vec<(String, u64)> {
+    labels.map(String::from).into_iter().zip(numbers.each_ref().map(|number| number.load(Ordering::Relaxed))).collect()
 }
 
 /// The connections in each state.
@@ -317,6 +336,25 @@ impl Metrics {
         add_alone(&self.interpreter_wait.0, microseconds);
     }
 
+    /// Requests have waited so many microseconds for a thread. `begins`: they do for long enough from now on.
+    pub(crate) fn add_thread_wait(&self, begins: bool, microseconds: u64) {
+        self.thread_waits.fetch_add(begins.into(), Ordering::Relaxed);
+        self.thread_wait.0.fetch_add(microseconds, Ordering::Relaxed);
+    }
+
+    /// Threads were added and ended.
+    pub(crate) fn add_thread_changes(&self, added: u64, ended: u64) {
+        self.thread_changes
+            .iter()
+            .zip([added, ended])
+            .for_each(|(sum, more)| _ = sum.fetch_add(more, Ordering::Relaxed));
+    }
+
+    /// The interpreter was found free, or held.
+    pub(crate) fn add_interpreter_look(&self, is_free: bool) {
+        self.interpreter_looks[usize::from(!is_free)].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A connection goes from one state to another.
     pub(crate) fn change(&self, from: Option<Waiting>, to: Option<Waiting>) {
         if let Some(from) = from {
@@ -325,11 +363,6 @@ impl Metrics {
         if let Some(to) = to {
             self.connections[to as usize].fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    /// How many streams were reset by the client, and by the server.
-    fn http2_resets(&self) -> [u64; 2] {
-        self.http2_resets.each_ref().map(|number| number.load(Ordering::Relaxed))
     }
 
     /// How many requests were refused with each status of [`REFUSED`].

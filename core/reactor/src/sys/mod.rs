@@ -8,6 +8,7 @@
 //! net.rs          listening sockets, control channel, sockets of log daemons
 //! file.rs         files and pipes of logs
 //! clock.rs        monotonic milliseconds, the time of day
+//! memory.rs       whether the cgroup or the machine has memory left
 //! process.rs      forks of this process, its limit of descriptors
 //! fd_handoff.rs   open connections passed to another process
 //! wakeup.rs       wakes a thread that waits for a socket
@@ -18,6 +19,7 @@ pub(crate) mod clock;
 pub(crate) mod fd_handoff;
 pub(crate) mod file;
 pub(crate) mod kernel_tls;
+pub(crate) mod memory;
 pub(crate) mod net;
 pub(crate) mod poller;
 pub(crate) mod process;

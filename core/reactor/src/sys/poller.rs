@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, Result};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::time::{
@@ -99,6 +100,12 @@ impl Poller {
     /// Readable when there is something to do.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+
+    /// Whether there is something to do, which this takes from no thread.
+    pub(crate) fn has_events(&self) -> bool {
+        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&AT_ONCE)).is_ok_and(|ready| ready > 0)
     }
 
     /// Any byte written here wakes the poller.

@@ -69,7 +69,17 @@ if TYPE_CHECKING:
         cache_misses: int
         #: Seconds for which threads have waited for the interpreter.
         interpreter_wait: float
+        #: How often, and for how many seconds, requests have waited for a thread, with
+        #: `threads = auto`; and the same for the following.
+        thread_waits: int
+        thread_wait: float
+        #: Threads that were `added` and `ended`.
+        thread_changes: dict[str, int]
+        #: How often the interpreter was found `free` and `held`.
+        interpreter_looks: dict[str, int]
         # Gauges
+        #: Threads that run requests.
+        threads: int
         #: Requests that the application has, without those of `streaming_threads`.
         in_flight: int
         #: Responses sent in pieces for more than a second, with waits between them.
@@ -212,7 +222,10 @@ if TYPE_CHECKING:
         mode: str
         urls: list[str]
         target: str
+        #: Of each worker at first.
         threads: int
+        #: `threads = auto`.
+        threads_follow_load: bool
         #: Workers that there should be.
         wanted: int
         #: Those that serve and go on.

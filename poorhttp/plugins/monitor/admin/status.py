@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
+from poorhttp.config.parsers import Automatic
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.plugins.monitor.accept_queue import accept_queues
@@ -95,6 +96,7 @@ class StatusDocument:
             "urls": [listener.url for listener in serving.service.listeners],
             "target": settings.target,
             "threads": settings.threads,
+            "threads_follow_load": isinstance(settings.threads, Automatic),
             "wanted": serving.count,
             "alive": serving.serving,
             "answering": answering(serving, now),
@@ -156,7 +158,12 @@ def capacity(pool: WorkerPool) -> int | None:
     mode = pool.settings.mode
     if mode in ONE_AT_A_TIME:
         return pool.count
-    return pool.count * pool.settings.threads if mode == "threading" else None
+    if mode != "threading":
+        return None
+    threads = pool.settings.threads
+    if isinstance(threads, Automatic):
+        threads = pool.settings.value("max_threads")
+    return pool.count * threads
 
 
 def state(worker: WorkerHandle) -> str:

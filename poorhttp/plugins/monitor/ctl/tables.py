@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from poorhttp.errors import visible
 from poorhttp.plugins.monitor.derived.rates import quantile, queue_length
+from poorhttp.plugins.monitor.derived.threads import threads_sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def status(document: Status) -> str:
         if each["full"]:
             full = f"{each['full']} of {each['wanted']} workers are full"
             text += f"{full}: all their threads run requests, and they answer when one has ended\n"
+        if how_many := threads_sentence(each):
+            text += f"{how_many}\n"
         for queue in each["accept_queues"]:
             if queue["waiting"]:
                 full = ": it is full" if queue["waiting"] > queue["limit"] else ""

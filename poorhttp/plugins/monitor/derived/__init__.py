@@ -3,5 +3,6 @@
 history.py    the last hour in slots of a minute, kept in the main process
 rates.py      quantiles, sums, and rates of the last seconds
 notices.py    states and figures that are out of order
+threads.py    how many threads there are, and why
 units.py      numbers with units, short enough for a table
 """
