@@ -148,7 +148,7 @@ def _load(options: argparse.Namespace, command: str) -> int:
 
         label += f", {options.chain.name}"
         return _measure(options, command, label, moments, visit, links[0].target)
-    paths = options.paths or ["/"]
+    paths = server.paths(options)
     if options.websocket:
 
         def talk(place: Place) -> tuple[Seen, dict[str, Any]]:
@@ -168,7 +168,7 @@ def _closed(options: argparse.Namespace, command: str) -> int:
     """Connections that ask again as soon as they are answered."""
     if options.chain or options.events or options.websocket or options.h2:
         raise LabError("this load needs a --rate")
-    asked, many = from_paths(options.paths or ["/"]).requests, _connections(options)
+    asked, many = from_paths(server.paths(options)).requests, _connections(options)
 
     def drive(place: Place) -> tuple[Seen, dict[str, Any]]:
         if place.tls:

@@ -7,6 +7,7 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from loadtests.errors import LabError
 from loadtests.measure import disturbance, histogram
@@ -36,7 +37,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         f"'p99 > 50 ms' or 'failed > 0', of {' '.join(UNITS)} (repeatable): exit code "
         f"{CONDITION_HOLDS}; where a rate changes, the rate up to which it does not hold is told"
     )
-    add("--fail-if", dest="conditions", action="append", type=_read, default=[], help=told)
+    how: dict[str, Any] = {"dest": "conditions", "metavar": "CONDITION", "default": []}
+    add("--fail-if", action="append", type=_read, help=told, **how)
     told = f"what is not to be told fails, too: exit code {NOT_TOLD}"
     add("--strict", action="store_true", help=told)
     for kind in ("json", "csv", "junit"):

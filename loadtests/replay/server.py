@@ -44,13 +44,26 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     which = command.add_mutually_exclusive_group(required=True)
     told = "the server: http://HOST:PORT, or https: its certificate is not checked"
     which.add_argument("--url", metavar="URL", help=told)
+    which.add_argument("place", nargs="?", metavar="URL", help="the same")
     told = "start this server: {port} is where it has to listen, on {host}"
     which.add_argument("--command", type=given.command, metavar="CMD", help=told)
 
 
+def url(options: argparse.Namespace) -> str:
+    """The address that was given, or nothing."""
+    return str(options.url or options.place or "")
+
+
 def name(options: argparse.Namespace) -> str:
     """What results call it."""
-    return str(options.command.name if options.command else options.url)
+    return options.command.name if options.command else url(options)
+
+
+def paths(options: argparse.Namespace) -> list[str]:
+    """What is asked for: the paths that were given, or that of the URL."""
+    parts = urlsplit(url(options))
+    own = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return options.paths or [own]
 
 
 @contextlib.contextmanager
@@ -70,7 +83,7 @@ def running(options: argparse.Namespace, target: str) -> Iterator[tuple[Place, P
                 raise LabError(f"{options.command.name}: {failure}") from None
             yield Place(LOOPBACK, one.port, f"{LOOPBACK}:{one.port}", core), one
             return
-        place, found = _place(options.url, core), None
+        place, found = _place(url(options), core), None
         if place.is_here:
             with contextlib.suppress(ServerFailure):
                 found = Listeners(place.port, None).__enter__()
@@ -81,9 +94,8 @@ def _place(url: str, core: int | None) -> Place:
     """Where a URL leads. Raises LabError if nothing listens there."""
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname
-        if not known or parts.path.strip("/") or parts.query:
-            raise LabError(f"--url {url!r}: is written http://HOST:PORT, the target as --path")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise LabError(f"--url {url!r}: is written http://HOST:PORT")
         tls = parts.scheme == "https"
         place = str(parts.hostname), parts.port or (443 if tls else 80)
         address = str(socket.getaddrinfo(*place, socket.AF_INET)[0][4][0])

@@ -14,7 +14,7 @@ def left(took: float, done: int, total: int) -> str:
     seconds = took / done * max(total - done, 0)
     if done >= total:
         return ""
-    return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
+    return f", {max(seconds, 1):.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
 
 
 class Progress(progress.Progress):

@@ -204,7 +204,8 @@ class Running:
                 answers = connection.ask(self.request, count)
             except (OSError, ServerFailure) as error:
                 asked = f"{count} pipelined requests" if count > 1 else "a request"
-                raise ServerFailure(f"{asked}: {error}") from None
+                said = f"; {self.last_words()}" if self.server.given else ""
+                raise ServerFailure(f"{asked}: {error}{said}") from None
         right = self.answer
         for answer in answers:
             if self.server.own and not self.application.accepts(answer, right):

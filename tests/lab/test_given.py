@@ -105,6 +105,15 @@ class TestCommand:
         with pytest.raises(ServerFailure, match=rf"nothing listens at port .* it does at {port}"):
             one.__enter__()
 
+    def test_it_accepts_and_does_not_answer(self) -> None:
+        code = "print('no module', flush=True); s.accept()[0].close(); time.sleep(60)"
+        start = (
+            "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1])))"
+        )
+        [server] = chosen(f'{sys.executable} -c "{start}; {code}" {{port}}')
+        with pytest.raises(ServerFailure, match=r"closed .* answering; it said: no module"):
+            Running(server).__enter__()
+
     def test_a_wrong_status(self) -> None:
         [server] = chosen(SERVE, path="/missing")
         with pytest.raises(ServerFailure, match=r"GET /missing is answered 404.*--path"):
