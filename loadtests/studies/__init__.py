@@ -11,7 +11,7 @@ Two folders have a second command: `bench` has `show`, `proxies` has `gateways`.
 - `tables`: tables, figures and sentences that compare servers.
 - `comparison`: sections that compare servers, scenario by scenario.
 - `takeaways`: the sentence with which each page of benchmarks begins.
-- `then_and_now`: the page with findings of the five old studies beside those of today.
+- `then_and_now`: the page of `then_and_now.ini`, findings of the five old studies beside today's.
 - `docs`: writes the pages of docs/benchmarks, which `benchmarks.ini` lists, and their figures.
 
 The studies; the reports of some end with the `method.md` of their folder:

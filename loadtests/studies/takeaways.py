@@ -45,10 +45,6 @@ class Tables:
                         return cell * scale
         raise LabError(f"the results have no {column!r} of {' '.join(row)} in table {table!r}")
 
-    def said(self, table: str, column: str, unit: str = "") -> Callable[..., str]:
-        """Writes the value of a row of this column."""
-        return lambda *row: f"{brief(self.value(table, column, *row))}{unit}"
-
     def sum(self, table: str, column: str) -> float:
         """All numbers of a column together."""
         found = self._tables[table]
