@@ -15,6 +15,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT
@@ -146,55 +147,84 @@ def guided() -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_commands_of_the_guide(poorlab: Path, tmp_path: Path, every: bool) -> None:
-    """In an empty folder, where neither a compiler nor a shell is on the path.
+@pytest.fixture(scope="module")
+def reader(poorlab: Path, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """A reader of the guide, in a folder with two applications and nothing else."""
+    return Reader(poorlab, tmp_path_factory.mktemp("reader"))
 
-    Of many searches and loads the first and the last, unless every command is wanted.
-    """
-    (packages,) = poorlab.parent.parent.glob("lib/*/site-packages")
-    before = set(packages.rglob("*"))
-    (tmp_path / "shop.py").write_text(APPLICATION)
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    # Of util-linux: starts a program on a core.
-    (programs / "taskset").symlink_to(shutil.which("taskset") or "missing")
-    for name in ("gunicorn", "uwsgi"):
-        (programs / name).symlink_to(Path(sys.executable).with_name(name))
-    shutil.copy(tmp_path / "shop.py", tmp_path / "app.py")
-    (tmp_path / "access.log").write_text(LOG)
-    outside = {"PATH": f"{poorlab.parent}:{programs}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+class Reader:
+    """Runs commands of the lab where neither a compiler nor a shell is on the path."""
+
+    def __init__(self, poorlab: Path, folder: Path) -> None:
+        self.poorlab = poorlab
+        self.folder = folder
+        self.packages = next(poorlab.parent.parent.glob("lib/*/site-packages"))
+        self.before = set(self.packages.rglob("*"))
+        for name in ("shop.py", "app.py"):
+            (folder / name).write_text(APPLICATION)
+        (folder / "access.log").write_text(LOG)
+        programs = folder / "programs"
+        programs.mkdir()
+        # Of util-linux: starts a program on a core.
+        (programs / "taskset").symlink_to(shutil.which("taskset") or "missing")
+        for name in ("gunicorn", "uwsgi"):
+            (programs / name).symlink_to(Path(sys.executable).with_name(name))
+
+    def run(self, *words: str) -> str:
+        """What a command prints; it must not fail."""
+        path = f"{self.poorlab.parent}:{self.folder / 'programs'}"
+        cache = str(self.folder / "cache")
+        return ended([str(self.poorlab), *words], self.folder, PATH=path, XDG_CACHE_HOME=cache)
+
+    def results(self) -> list[Path]:
+        """The files of results, the newest last."""
+        return sorted((self.folder / "poorlab-results").glob("*.jsonl"), key=os.path.getmtime)
+
+
+def of_guide() -> list[ParameterSet]:
+    """The commands of the guide; of many searches and loads the others are left to `test-full`."""
     commands = guided()
-    for name in () if every else ("load", "advise"):
-        of_name = [words for words in commands if words[0] == name]
-        commands = [words for words in commands if words not in of_name[1:-1]]
     assert {words[0] for words in commands} == {"load", "replay", "advise", "serial", "report"}
+    cases = []
     for words in commands:
-        if words[0] == "report":
-            made = max((tmp_path / "poorlab-results").glob("*.jsonl"))
-            shutil.copy(made, tmp_path / "results.jsonl")
-        elif words[0] == "serial" and not {"--servers", "--command"} & {*words}:
-            words += ["--servers", "gunicorn sync 2"]
-        ended([str(poorlab), *words], tmp_path, **outside)
-    assert (tmp_path / "poorhttp.ini").is_file()
+        alike = [each for each in commands if each[0] == words[0]]
+        is_left = words[0] in ("load", "advise") and words in alike[1:-1]
+        marks = [pytest.mark.full] if is_left else []
+        cases.append(pytest.param(words, id=" ".join(words), marks=marks))
+    return cases
+
+
+@pytest.mark.parametrize("words", of_guide())
+def test_a_command_of_the_guide(reader: Reader, words: list[str]) -> None:
+    words = [*words]
+    if words[0] == "report":
+        shutil.copy(reader.results()[-1], reader.folder / "results.jsonl")
+    elif words[0] == "serial" and not {"--servers", "--command"} & {*words}:
+        words += ["--servers", "gunicorn sync 2"]
+    reader.run(*words)
+
+
+def test_what_the_commands_of_the_guide_made(reader: Reader) -> None:
+    """After the tests above."""
+    assert (reader.folder / "poorhttp.ini").is_file()
     measured = set()
-    for path in (tmp_path / "poorlab-results").glob("*.jsonl"):
+    for path in reader.results():
         # On a busy machine a configuration may fail that a search tries: it goes on with others.
         samples = [one for one in records(path, "missing") if one["record"] == "sample"]
         assert samples
         measured |= {one["server"] for one in samples}
-        if every:
-            assert "|" in ended([str(poorlab), "report", str(path)], tmp_path, **outside)
-    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "|" in reader.run("report", str(reader.results()[-1]))
+    assert "<svg" in (reader.folder / "page.html").read_text(encoding="utf-8")
     # By commands of the reader's own.
     assert {"gunicorn", "mine"} <= measured
-    assert (tmp_path / "page.md").is_file()
-    assert (tmp_path / "load.xml").is_file()
-    assert list((tmp_path / "figures").glob("*.svg"))
-    assert list((tmp_path / "tables").glob("*.csv"))
+    assert (reader.folder / "page.md").is_file()
+    assert (reader.folder / "load.xml").is_file()
+    assert list((reader.folder / "figures").glob("*.svg"))
+    assert list((reader.folder / "tables").glob("*.csv"))
     # The interpreter's own cache is no file of the lab.
-    after = {one for one in packages.rglob("*") if "__pycache__" not in one.parts}
-    assert after - before == set()
+    after = {one for one in reader.packages.rglob("*") if "__pycache__" not in one.parts}
+    assert after - reader.before == set()
 
 
 def test_what_needs_the_source_says_so(poorlab: Path, tmp_path: Path) -> None:
