@@ -228,6 +228,7 @@ def document() -> Status:
         "now": NOW,
         "ready": True,
         "why_not_ready": "",
+        "cpus": 4,
         "host_name": "shop.example.org",
         "services": [service()],
         "reloads": {

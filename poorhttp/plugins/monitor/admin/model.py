@@ -294,6 +294,8 @@ if TYPE_CHECKING:
         #: Empty if it is.
         why_not_ready: str
         host_name: str
+        #: That may be used, by the affinity and the quota of the cgroup at the start.
+        cpus: int
         services: list[Service]
         reloads: Reloads
         log_lines_lost: int

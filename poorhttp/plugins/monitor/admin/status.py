@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.parsers import Automatic
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
@@ -45,6 +46,7 @@ class StatusDocument:
         self._monitor = monitor
         #: When the PSS of a worker was read, and bytes, by process ID.
         self._pss: dict[int, tuple[float, int]] = {}
+        self._cpus = usable_cpus()
 
     def build(self, now: float) -> Status:
         """Return the document; `now` is the time of the monotonic clock."""
@@ -60,6 +62,7 @@ class StatusDocument:
             "now": time.time(),
             "ready": not why_not,
             "why_not_ready": why_not,
+            "cpus": self._cpus,
             "host_name": os.uname().nodename,
             "services": [self._service(pool, now) for pool in generations.serving],
             "reloads": self._monitor.reloads,

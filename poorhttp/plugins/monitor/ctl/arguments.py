@@ -77,6 +77,9 @@ SUBCOMMANDS = {
     "status": Subcommand("Show services, figures, reloads, errors and slow requests."),
     "workers": Subcommand("Show each worker."),
     "requests": Subcommand("Show requests in flight and upgraded connections."),
+    "advise": Subcommand(
+        "Say which workers and threads it needs, by its figures of the last hour."
+    ),
     "top": Subcommand("Show all this live, in the terminal, as poorhttp top does."),
     "stacks": Subcommand(
         "Show what each thread does, in one worker or in all.", ["PID"], optional=1

@@ -16,6 +16,7 @@ from poorhttp.plugins.monitor.ctl import tables
 from poorhttp.plugins.monitor.ctl.arguments import Arguments, usage
 from poorhttp.plugins.monitor.ctl.client import Client, Stranger, Unavailable, Unreachable
 from poorhttp.plugins.monitor.ctl.find import find
+from poorhttp.plugins.monitor.derived import advice
 from poorhttp.process.safe_open import safe_open
 
 TYPE_CHECKING = False
@@ -41,6 +42,7 @@ SHOWN: dict[str, Callable[[Status], str]] = {
     "status": tables.status,
     "workers": tables.workers,
     "requests": tables.requests,
+    "advise": advice.text,
 }
 
 
@@ -77,6 +79,8 @@ def main(words: Sequence[str]) -> int:
 def _part(command: str, document: Status) -> object:
     """Return what a subcommand shows of the document."""
     services = document["services"]
+    if command == "advise":
+        return advice.advice(document)
     if command == "workers":
         return [
             {"service": service["name"], **worker}

@@ -97,6 +97,7 @@ SERVICE: Shape = {
     **dict.fromkeys(("name", "mode", "target"), str),
     "urls": [str],
     **dict.fromkeys(("threads", "wanted", "alive", "answering", "full", "unread", "reforks"), int),
+    "threads_follow_load": bool,
     "capacity": Nullable(int),
     "figures": FIGURES,
     "workers": [WORKER],
@@ -115,6 +116,7 @@ RELOAD: Shape = {"when": float, "result": str}
 #: The status document; `admin/model.py` has the types.
 STATUS: Shape = {
     **dict.fromkeys(("version", "python", "why_not_ready", "host_name"), str),
+    "cpus": int,
     **dict.fromkeys(("pid", "log_lines_lost"), int),
     **dict.fromkeys(("started", "now"), float),
     "ready": bool,

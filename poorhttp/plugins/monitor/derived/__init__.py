@@ -1,5 +1,6 @@
 """Rates, history and warnings computed from status documents, for the page and `top`.
 
+advice.py     which workers and threads a server needs, and their price
 history.py    the last hour in slots of a minute, kept in the main process
 rates.py      quantiles, sums, and rates of the last seconds
 notices.py    states and figures that are out of order
