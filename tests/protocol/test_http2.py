@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 from pathlib import Path
@@ -285,6 +286,23 @@ def test_files(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
         assert made.post("/f/small.txt", b"body").status == 405
         many = [made.begin("/f/large.bin") for _ in range(5)]
         assert all(made.whole(stream).body == large for stream in many)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_sent(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "large.bin"
+    file.write_bytes(b"content" * 200_000)
+    server = serve(ECHO, ON, f"--static=/f={tmp_path}")
+    before = server.log().count("became shorter while it was sent")
+    with client(server, window=70_000, reads=False) as made:
+        stream = made.begin("/f/large.bin")
+        made.until(lambda: len(stream.body) >= 65_535)
+        os.truncate(file, 500_001)
+        made.reads = True
+        made.read(stream)
+        made.until(lambda: stream.reset is not None)
+        assert stream.body[:500_001] == (b"content" * 200_000)[:500_001]
+        server.wait_log("became shorter while it was sent", before + 1)
+        assert made.get("/after").status == 200
 
 
 # Faults of applications

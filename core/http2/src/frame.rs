@@ -79,6 +79,11 @@ pub(crate) fn push_data(out: &mut Vec<u8>, stream: u32, content: &[u8], ends: bo
     push(out, DATA, if ends { END_STREAM } else { 0 }, stream, content);
 }
 
+/// The header of a DATA frame, whose content follows.
+pub(crate) fn begin_data(out: &mut Vec<u8>, stream: u32, length: usize) {
+    out.extend_from_slice(&FrameHeader { length, kind: DATA, flags: 0, stream }.bytes());
+}
+
 /// Has a DATA frame of this stream end it. `false`: it is of another, or something follows it.
 pub(crate) fn end_with(frame: &mut [u8], stream: u32) -> bool {
     let is_last = FrameHeader::parse(frame)

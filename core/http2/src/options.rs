@@ -15,7 +15,8 @@ pub struct Options {
     pub streams: u32,
     /// Bytes of content that a client may send on a stream before the first of them is consumed (SETTINGS_INITIAL_WINDOW_SIZE), at
     /// least 65,535, because a client may send so much before it knows this setting.
-    /// Over a way of 100 ms, 256 KiB allow 2.6 MB in a second. nginx: 64 KiB, Go: 1 MiB, Apache: 64 KiB.
+    /// The window of a stream that is taken as it comes grows to half of that of the connection. Over a way of 100 ms, 256 KiB
+    /// allow 2.6 MB in a second. nginx: 64 KiB, Go: 1 MiB, Apache: 64 KiB.
     pub stream_window: u32,
     /// The same on all streams of the connection together, at least 65,535. So much content of one connection may have to be kept; an
     /// upload that nobody reads holds up the other ones when it has filled this window. Go: 1 MiB, nginx: no limit.

@@ -62,6 +62,8 @@ pub(crate) struct Stream {
     pub(crate) closed: Option<Closed>,
     /// Bytes that the client allows; negative after a setting has made the window smaller.
     pub(crate) send_window: i64,
+    /// Bytes that the client may send before the first of them is consumed.
+    pub(crate) window: u32,
     /// Bytes that the client may send.
     pub(crate) receive_window: i64,
     /// Bytes of content that the embedding has not consumed yet.
@@ -100,6 +102,11 @@ pub(crate) struct Streams {
 }
 
 impl Stream {
+    /// Whether the client may send all that is missing of the content.
+    pub(crate) fn allows_rest(&self) -> bool {
+        self.announced.is_some_and(|length| length.saturating_sub(self.received) <= self.receive_window.max(0) as u64)
+    }
+
     /// Its place in the queue; `None`: it waits for no turn, or its window is closed.
     fn place(&self, id: u32) -> Option<Place> {
         let turn = self.turn.filter(|_| self.send_window > 0 && self.closed.is_none())?;

@@ -147,3 +147,24 @@ fn an_end_that_is_told_behind_the_last_content() {
         assert_eq!((last.kind, last.stream, last.flags), (session::DATA, 1, 1), "{got:?}");
     }
 }
+
+/// Content that the embedding sends itself: only the header of its frame is output, and it counts for the windows.
+#[test]
+fn content_that_is_sent_elsewhere() {
+    let mut connection = begun(Options::default());
+    feed(&mut connection, &client("HEADERS 1 end -- get"));
+    assert_eq!(connection.begin_data(1, 10), 0, "the head comes first");
+    connection.send_head(1, 200, [], false).unwrap();
+    connection.take_output();
+    assert_eq!(connection.begin_data(1, 100_000), 16_384);
+    assert_eq!(connection.take_output(), [0, 64, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!((connection.begin_data(1, 2), connection.room(1)), (2, 65_535 - 16_386));
+    connection.push_content(b"ab");
+    assert_eq!(connection.send_data(1, b"", true), Ok(0));
+    let got = frames(&connection.take_output());
+    assert_eq!(
+        got.iter().map(|frame| (&frame.payload[..], frame.flags)).collect::<Vec<_>>(),
+        [(&b"ab"[..], 0), (b"", 1)]
+    );
+    assert_eq!((connection.streams(), connection.begin_data(1, 2)), (0, 0));
+}

@@ -81,12 +81,24 @@ impl StreamProtocol for Server {
         self.0.consumed(stream, bytes);
     }
 
+    fn widen(&mut self, stream: u32) {
+        self.0.widen(stream);
+    }
+
     fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool {
         self.0.send_lines(stream, status, fields, ends).is_ok()
     }
 
     fn send_data(&mut self, stream: u32, content: &[u8], ends: bool) -> Option<usize> {
         self.0.send_data(stream, content, ends).ok()
+    }
+
+    fn begin_data(&mut self, stream: u32, most: usize) -> usize {
+        self.0.begin_data(stream, most)
+    }
+
+    fn push_content(&mut self, content: &[u8]) {
+        self.0.push_content(content);
     }
 
     fn room(&self, stream: u32) -> usize {

@@ -298,17 +298,35 @@ impl Connection {
 
     /// Content of this stream takes no more memory of the embedding, so the client may send as much again.
     pub fn consumed(&mut self, stream: u32, bytes: u32) {
-        let most = self.options.stream_window();
         let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
         let bytes = bytes.min(state.unconsumed);
         state.unconsumed -= bytes;
         state.credit += bytes;
-        if state.receiving == Receiving::Content && state.credit >= most / 2 {
+        self.allow_on_stream(stream);
+        self.allow(bytes);
+    }
+
+    /// The embedding takes the content of this stream as it comes, so that its window may be half of that of the connection.
+    pub fn widen(&mut self, stream: u32) {
+        let most = self.options.connection_window() / 2;
+        let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
+        if state.window < most && state.unconsumed == 0 && !state.allows_rest() {
+            state.credit += most - std::mem::replace(&mut state.window, most);
+            self.allow_on_stream(stream);
+        }
+    }
+
+    /// Allows the client to send again on a stream, if that is much and it is not through.
+    fn allow_on_stream(&mut self, stream: u32) {
+        let least = self.options.stream_window();
+        let Some(state) = self.streams.get(stream).filter(|state| state.receiving == Receiving::Content) else {
+            return;
+        };
+        if state.credit >= state.window / 2 && !(state.window > least && state.allows_rest()) {
             let credit = std::mem::take(&mut state.credit);
             state.receive_window += i64::from(credit);
             frame::push_window_update(&mut self.output, stream, credit);
         }
-        self.allow(bytes);
     }
 
     /// Allows the client to send so many bytes again on the connection.

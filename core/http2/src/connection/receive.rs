@@ -576,6 +576,7 @@ impl Connection {
             sending: Sending::Head,
             closed: None,
             send_window: self.initial_send_window,
+            window: self.options.stream_window(),
             receive_window: i64::from(self.options.stream_window()),
             unconsumed: 0,
             credit: 0,

@@ -87,21 +87,46 @@ impl Connection {
             frame::push_data(&mut self.output, stream, part, is_whole && ends && behind.is_empty());
             rest = behind;
         }
-        self.send_window -= taken as i64;
-        self.streams.leave_queue(stream);
-        self.streams.change_window(stream, -(taken as i64));
-        if let Some(state) = self.streams.get(stream) {
-            state.is_granted = false;
-        }
-        if taken > 0 {
-            self.budget.sent(taken, is_whole);
-        }
+        self.count_content(stream, taken, is_whole);
         if !is_whole {
             self.streams.queue(stream);
         } else if ends {
             self.end(stream);
         }
         Ok(taken)
+    }
+
+    /// Begins a DATA frame of at most so many bytes. The embedding sends its content itself, right behind the output, or adds it by
+    /// [`Connection::push_content`]. Returns its length; 0: the stream cannot send now.
+    pub fn begin_data(&mut self, stream: u32, most: usize) -> usize {
+        if self.check(stream, Sending::Content).is_err() {
+            return 0;
+        }
+        let length = self.room(stream).min(most).min(self.largest_frame);
+        if length > 0 {
+            frame::begin_data(&mut self.output, stream, length);
+            self.last_data = None;
+            self.count_content(stream, length, false);
+        }
+        length
+    }
+
+    /// Adds content of the frame that [`Connection::begin_data`] has begun.
+    pub fn push_content(&mut self, content: &[u8]) {
+        self.output.extend_from_slice(content);
+    }
+
+    /// Counts content of a stream, whose turn is over. `is_whole`: it is all that the embedding had.
+    fn count_content(&mut self, stream: u32, bytes: usize, is_whole: bool) {
+        self.send_window -= bytes as i64;
+        self.streams.leave_queue(stream);
+        self.streams.change_window(stream, -(bytes as i64));
+        if let Some(state) = self.streams.get(stream) {
+            state.is_granted = false;
+        }
+        if bytes > 0 {
+            self.budget.sent(bytes, is_whole);
+        }
     }
 
     /// Sends trailers, which end the response.

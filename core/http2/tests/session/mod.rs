@@ -360,6 +360,10 @@ impl Session {
                 connection.consumed(stream, words.number(2));
                 "done".into()
             }
+            "widen" => {
+                connection.widen(stream);
+                "done".into()
+            }
             "reset" => {
                 connection.reset(stream, ErrorCode::of(code(words.words[2])));
                 "done".into()

@@ -371,10 +371,20 @@ impl Connection {
     }
 
     /// Receives a large piece of a body directly into the body's buffer. `None`: framing may come before it.
+    // Heads are received without it.
+    #[inline(never)]
     fn receive_content(&mut self, most: usize) -> Option<Received> {
         if let Socket::Stream(stream) = &self.socket.transport {
             let expected = self.request.parser.expected();
             let body = self.request.buffers.as_mut()?.body.as_mut()?;
+            if body.is_lent()
+                && let bytes @ 1.. = body.take_back(stream.take_back())
+            {
+                self.request.parser.take_content(bytes as u64);
+                self.received += bytes as u64;
+                self.readable = self.hangup || stream.may_have_more(bytes, bytes);
+                return Some(Received::Something(bytes));
+            }
             // No more than there is room for, as long as the length is known.
             let most = match body.room(expected) {
                 room @ DIRECT.. => most.min(room),
@@ -410,6 +420,20 @@ impl Connection {
             self.received += bytes as u64;
         }
         Some(received)
+    }
+
+    /// Has content of its stream written into the body as it comes, if much is to come.
+    #[cold]
+    pub(crate) fn lend_room(&mut self) {
+        let expected = self.request.parser.expected();
+        let body = self.request.buffers.as_mut().and_then(|buffers| buffers.body.as_mut());
+        if let (Some(stream), Some(body)) = (self.socket.transport.stream(), body)
+            && !body.must_be_written(expected)
+            && let Some(lent) = body.lend(expected)
+            && let Some(lent) = stream.lend(lent)
+        {
+            body.take_back(Some(lent));
+        }
     }
 
     /// Receives and drops. `true`: the peer has finished as well.

@@ -117,6 +117,9 @@ pub(crate) fn read(
                     return Read::Wait { is_long: false };
                 }
                 if !connection.is_readable() {
+                    if connection.is_stream() {
+                        connection.lend_room();
+                    }
                     return Read::Wait { is_long: false };
                 }
                 if *received >= RECEIVED_AT_ONCE {

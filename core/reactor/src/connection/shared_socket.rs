@@ -179,8 +179,16 @@ impl Carrier for SharedSocket {
         self.transport.may_have_more(received, room)
     }
 
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.transport.send(bytes, false)
+    fn send(&self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
+        self.transport.send(bytes, more)
+    }
+
+    fn sends_files(&self) -> bool {
+        matches!(self.transport, Socket::Plain(_))
+    }
+
+    fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
+        self.transport.send_file(file, at, most)
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

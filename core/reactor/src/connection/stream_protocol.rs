@@ -66,6 +66,9 @@ pub trait StreamProtocol: Send {
     /// Content of a stream takes no more memory, so the client may send as much again.
     fn consumed(&mut self, stream: u32, bytes: u32);
 
+    /// Content of a stream is taken as it comes, so the client may send more at once.
+    fn widen(&mut self, stream: u32);
+
     /// Sends the head of a response, or of an interim one: status, and header fields as lines. Those about the connection are left
     /// out. `ends`: no content follows. `false`: nothing can be sent on this stream.
     fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool;
@@ -73,6 +76,13 @@ pub trait StreamProtocol: Send {
     /// Sends content, as much as windows and other streams allow; returns its length. `ends`: the content ends with these bytes, if
     /// all are taken. `None`: nothing can be sent on this stream.
     fn send_data(&mut self, stream: u32, content: &[u8], ends: bool) -> Option<usize>;
+
+    /// Begins a frame with at most so much content, which is sent right behind the output. Returns its length; 0: the stream cannot send
+    /// now.
+    fn begin_data(&mut self, stream: u32, most: usize) -> usize;
+
+    /// Adds content of that frame to the output.
+    fn push_content(&mut self, content: &[u8]);
 
     /// Bytes of content that a stream may send now, as far as windows, other streams and the output allow.
     fn room(&self, stream: u32) -> usize;

@@ -131,6 +131,8 @@ impl StreamProtocol for Frames {
         push(&mut self.output, b'W', stream, &bytes.to_be_bytes());
     }
 
+    fn widen(&mut self, _stream: u32) {}
+
     fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool {
         let head = [format!("{status}\r\n").as_bytes(), fields].concat();
         push(&mut self.output, b'H', stream, &head);
@@ -155,6 +157,21 @@ impl StreamProtocol for Frames {
             self.rooms.remove(&stream);
         }
         Some(taken)
+    }
+
+    fn begin_data(&mut self, stream: u32, most: usize) -> usize {
+        let length = self.room(stream).min(most);
+        if length > 0 {
+            push(&mut self.output, b'D', stream, &[]);
+            let at = self.output.len() - 4;
+            self.output[at..].copy_from_slice(&(length as u32).to_be_bytes());
+            *self.rooms.entry(stream).or_default() -= length;
+        }
+        length
+    }
+
+    fn push_content(&mut self, content: &[u8]) {
+        self.output.extend_from_slice(content);
     }
 
     fn room(&self, stream: u32) -> usize {

@@ -1,10 +1,11 @@
 //! The body of a request: its buffer while it is received, and the complete body.
 
-use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::{io, mem};
 
 use crate::connection::body::spool::{BodyFile, BodySpool, Job, Pending, Written};
+use crate::connection::multiplexed::streams::Lent;
 use crate::limits::SPOOLED_AT_ONCE;
 use crate::sys::Errno;
 use crate::sys::socket::Transport;
@@ -123,8 +124,8 @@ impl BodyBytes {
 
     fn give_back(&mut self) {
         self.clear();
-        self.spool.discharge(std::mem::take(&mut self.charged));
-        self.spool.keep_spare(std::mem::take(&mut self.bytes));
+        self.spool.discharge(mem::take(&mut self.charged));
+        self.spool.keep_spare(mem::take(&mut self.bytes));
     }
 }
 
@@ -145,6 +146,8 @@ pub(crate) struct IncomingBody {
     written: u64,
     /// Bytes received.
     received: u64,
+    /// The memory of the buffer is lent.
+    is_lent: bool,
     /// A part is being written.
     pending: Option<Arc<Pending>>,
     /// The part was written only because all bodies together need too much memory.
@@ -158,6 +161,7 @@ impl IncomingBody {
             file: None,
             written: 0,
             received: 0,
+            is_lent: false,
             pending: None,
             early: false,
         }
@@ -194,6 +198,30 @@ impl IncomingBody {
         Ok(bytes)
     }
 
+    /// Lends the memory behind the content to the stream from which the next `expected` bytes come; `None`: there is little.
+    pub(crate) fn lend(&mut self, expected: u64) -> Option<Lent> {
+        let (begin, room) = (self.buffer.filled, self.room(expected));
+        if self.is_lent || begin == 0 || room < DIRECT {
+            return None;
+        }
+        (self.is_lent, self.buffer.filled) = (true, 0);
+        Some(Lent { bytes: mem::take(&mut self.buffer.bytes), begin, filled: begin, end: begin + room })
+    }
+
+    /// Whether its memory is lent: it is to be taken back before anything else is done.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    /// Takes the memory back, and returns how much content has come. `None`: it is lost, with the stream.
+    pub(crate) fn take_back(&mut self, lent: Option<Lent>) -> usize {
+        self.is_lent = false;
+        let Some(Lent { bytes, begin, filled, .. }) = lent else { return 0 };
+        (self.buffer.bytes, self.buffer.filled) = (bytes, filled);
+        self.received += (filled - begin) as u64;
+        filled - begin
+    }
+
     /// Bytes that are gathered before they are written: pieces of a body of which it is certain that it goes to the file.
     fn most(&self, expected: u64) -> usize {
         let is_large =
@@ -204,6 +232,9 @@ impl IncomingBody {
     /// Whether the buffer must be written to the file before more is received. If not, there is room. The next `expected`
     /// bytes follow without framing between them.
     pub(crate) fn must_be_written(&mut self, expected: u64) -> bool {
+        if self.is_lent {
+            return false;
+        }
         let most = self.most(expected);
         let buffer = &mut self.buffer;
         let filled = buffer.filled;
@@ -235,7 +266,7 @@ impl IncomingBody {
 
     /// Frees an empty buffer while nothing arrives.
     pub(crate) fn rest(&mut self) {
-        if self.buffer.is_empty() {
+        if self.buffer.is_empty() && !self.is_lent {
             self.buffer.give_back();
         }
     }
@@ -245,7 +276,7 @@ impl IncomingBody {
     pub(crate) fn write(&mut self, index: u32, generation: u32) -> Job {
         let pending = Arc::new(Pending::new());
         let empty = BodyBytes::new(Arc::clone(&self.buffer.spool));
-        let buffer = std::mem::replace(&mut self.buffer, empty);
+        let buffer = mem::replace(&mut self.buffer, empty);
         let (file, at) = (self.file.take(), self.written);
         self.pending = Some(Arc::clone(&pending));
         Job::Write { buffer, file, at, pending, index, generation }
@@ -275,7 +306,7 @@ impl IncomingBody {
             None if self.buffer.is_empty() => Body::Empty,
             None => {
                 // It is the application's from now on.
-                self.buffer.spool.discharge(std::mem::take(&mut self.buffer.charged));
+                self.buffer.spool.discharge(mem::take(&mut self.buffer.charged));
                 Body::Memory(self.buffer)
             }
         }

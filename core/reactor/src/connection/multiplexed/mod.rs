@@ -39,8 +39,14 @@ pub(crate) trait Carrier: Send + Sync {
     /// Whether more may be there, after so many bytes were received into so much room.
     fn may_have_more(&self, received: usize, room: usize) -> bool;
 
-    /// Sends.
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+    /// Sends. `more` follows at once.
+    fn send(&self, bytes: &[u8], more: bool) -> Result<usize, Errno>;
+
+    /// Whether the kernel can send a file.
+    fn sends_files(&self) -> bool;
+
+    /// Sends at most so many bytes of a file; see [`crate::sys::socket::Transport`].
+    fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno>;
 
     /// Its descriptor.
     fn fd(&self) -> BorrowedFd<'_>;
@@ -233,7 +239,7 @@ impl Multiplexed {
             self.is_waiting.store(!state.is_lost, Ordering::Release);
         }
         while !state.is_lost && !state.protocol.output().is_empty() {
-            match self.carrier.send(state.protocol.output()) {
+            match self.carrier.send(state.protocol.output(), false) {
                 Ok(bytes) => state.protocol.sent(bytes),
                 Err(Errno::AGAIN) => break,
                 Err(_) => state.is_lost = true,

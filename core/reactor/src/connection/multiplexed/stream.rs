@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::connection::multiplexed::Multiplexed;
-use crate::connection::multiplexed::streams::{InputEnd, Ready, State, StreamState};
+use crate::connection::multiplexed::streams::{InputEnd, Lent, Ready, State, StreamState};
 use crate::connection::multiplexed::turns::ROOM;
 use crate::sys::process::forks;
-use crate::sys::{Errno, clock};
+use crate::sys::{BorrowedFd, Errno, clock, file};
 
 /// Bytes of a response head, at most: what the largest of other servers is.
 const MOST_OF_HEAD: usize = 1 << 20;
+
+/// Bytes of a file that are read instead: the last ones, whose frame ends the stream, and all of a small one, which costs fewer system
+/// calls.
+const LAST_OF_FILE: u64 = 64 << 10;
 
 impl Multiplexed {
     /// Receives content. 0: it has ended, see [`Multiplexed::input_end`].
@@ -35,6 +39,7 @@ impl Multiplexed {
         if of_stream.end == Some(InputEnd::Reset) {
             return Err(Errno::CONNRESET);
         }
+        of_stream.end_loan();
         if !of_stream.has_input() {
             return match of_stream.end {
                 Some(_) => Ok(0),
@@ -59,10 +64,36 @@ impl Multiplexed {
         Ok(bytes)
     }
 
+    /// Lends room for content that comes. It is returned if none will come, or some has come before.
+    pub(crate) fn lend(&self, stream: u32, lent: Lent) -> Option<Lent> {
+        let mut state = self.lock();
+        match state.streams.get_mut(&stream) {
+            Some(of_stream) if of_stream.end.is_none() && !of_stream.has_input() => {
+                of_stream.lent = Some(lent);
+                None
+            }
+            _ => Some(lent),
+        }
+    }
+
+    /// Takes back the room that was lent, with the content that has come.
+    pub(crate) fn take_back(&self, stream: u32) -> Option<Lent> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let lent = state.streams.get_mut(&stream)?.lent.take()?;
+        if lent.filled > lent.begin {
+            state.protocol.consumed(stream, (lent.filled - lent.begin) as u32);
+            state.protocol.widen(stream);
+            self.flush(state);
+        }
+        Some(lent)
+    }
+
     /// Copies the next bytes of content without taking them.
     pub(crate) fn peek(&self, stream: u32, room: &mut [u8]) -> Result<usize, Errno> {
-        let state = self.lock();
-        let Some(of_stream) = state.streams.get(&stream) else { return Err(Errno::CONNRESET) };
+        let mut state = self.lock();
+        let Some(of_stream) = state.streams.get_mut(&stream) else { return Err(Errno::CONNRESET) };
+        of_stream.end_loan();
         let waiting = &of_stream.input[of_stream.taken..];
         let bytes = room.len().min(waiting.len());
         room[..bytes].copy_from_slice(&waiting[..bytes]);
@@ -176,6 +207,85 @@ impl Multiplexed {
             0 if !bytes.is_empty() => Err(Errno::AGAIN),
             taken => Ok(taken),
         }
+    }
+
+    /// Sends at most so much content from a file, without a copy, and moves `at`. 0: the file ends there. `None`: it is to be read, and
+    /// sent by [`Multiplexed::send`].
+    pub(crate) fn send_file(
+        &self,
+        stream: u32,
+        file: BorrowedFd<'_>,
+        at: &mut u64,
+        most: usize,
+    ) -> Option<Result<usize, Errno>> {
+        if !self.carrier.sends_files() {
+            return None;
+        }
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let left = state.streams.get(&stream)?.left.unwrap_or(u64::MAX).saturating_sub(LAST_OF_FILE);
+        let (begin, end) = (*at, *at + left.min(most as u64));
+        let mut failed = None;
+        while *at < end && failed.is_none() && self.takes_file(state, stream) {
+            let length = state.protocol.begin_data(stream, (end - *at) as usize);
+            if length == 0 {
+                break;
+            }
+            if let Some(left) = state.streams.get_mut(&stream).and_then(|stream| stream.left.as_mut()) {
+                *left = left.saturating_sub(length as u64);
+            }
+            failed = self.send_frame_of_file(state, file, at, length);
+        }
+        self.note_waiting(state);
+        let others_wait = !state.is_sending && state.protocol.has_writable();
+        drop(guard);
+        if others_wait {
+            self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
+        }
+        failed.or_else(|| (*at > begin).then_some(Ok((*at - begin) as usize)))
+    }
+
+    /// Whether the socket takes content of this stream at once.
+    fn takes_file(&self, state: &mut State, stream: u32) -> bool {
+        self.flush(state);
+        // As there: before the socket is full.
+        self.is_waiting.store(!state.is_lost, Ordering::Release);
+        let may_send =
+            |stream: &StreamState| stream.has_head && !stream.has_ended && stream.end != Some(InputEnd::Reset);
+        !state.is_lost
+            && !state.is_failed
+            && state.protocol.output().is_empty()
+            && state.streams.get(&stream).is_some_and(may_send)
+    }
+
+    /// Sends the frame that was begun, with so much of a file. What the socket does not take is added to the output. Returns what reading
+    /// the file has ended with, if it is too short: the frame is filled up, and the stream is to be reset.
+    fn send_frame_of_file(
+        &self,
+        state: &mut State,
+        file: BorrowedFd<'_>,
+        at: &mut u64,
+        length: usize,
+    ) -> Option<Result<usize, Errno>> {
+        let end = *at + length as u64;
+        if let Ok(bytes) = self.carrier.send(state.protocol.output(), true) {
+            state.protocol.sent(bytes);
+        }
+        while *at < end && state.protocol.output().is_empty() {
+            match self.carrier.send_file(file, at, (end - *at) as usize) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => break,
+            }
+        }
+        let (mut rest, mut filled, mut failed) = (vec![0; (end - *at) as usize], 0, None);
+        while filled < rest.len() && failed.is_none() {
+            match file::read_at(file, &mut rest[filled..], *at) {
+                Ok(bytes @ 1..) => (filled, *at) = (filled + bytes, *at + bytes as u64),
+                ended => failed = Some(ended),
+            }
+        }
+        state.protocol.push_content(&rest);
+        failed
     }
 
     /// Ends the response. One without a head is none: the stream is reset.

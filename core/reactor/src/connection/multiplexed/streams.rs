@@ -64,6 +64,15 @@ pub(crate) enum InputEnd {
     Reset,
 }
 
+/// Memory in which content of a stream is gathered, from `begin` on; there is room up to `end`.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) begin: usize,
+    pub(crate) filled: usize,
+    pub(crate) end: usize,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct StreamState {
     pub(super) slot: Option<Slot>,
@@ -76,6 +85,8 @@ pub(super) struct StreamState {
     /// Content that nobody has received yet, bounded by the window, and how much of it has been.
     pub(super) input: Vec<u8>,
     pub(super) taken: usize,
+    /// Room of whoever receives, into which content is written at once.
+    pub(super) lent: Option<Lent>,
     pub(super) end: Option<InputEnd>,
     /// The beginning of a response head.
     pub(super) head: Vec<u8>,
@@ -94,13 +105,44 @@ pub(super) struct StreamState {
 
 impl StreamState {
     pub(super) fn has_input(&self) -> bool {
-        self.taken < self.input.len()
+        self.taken < self.input.len() || self.lent.as_ref().is_some_and(|lent| lent.filled > lent.begin)
+    }
+
+    /// Adds content: where there is room for it, and else to the input. `spare`: memory for that.
+    fn add(&mut self, mut content: &[u8], spare: &mut Vec<u8>) {
+        if let Some(lent) = &mut self.lent
+            && self.taken == self.input.len()
+        {
+            let (part, rest) = content.split_at(content.len().min(lent.end - lent.filled));
+            lent.bytes[lent.filled..lent.filled + part.len()].copy_from_slice(part);
+            lent.filled += part.len();
+            content = rest;
+        }
+        if content.is_empty() {
+            return;
+        }
+        if self.taken == self.input.len() {
+            self.input.clear();
+            self.taken = 0;
+        }
+        if self.input.capacity() == 0 {
+            mem::swap(&mut self.input, spare);
+        }
+        self.input.extend_from_slice(content);
+    }
+
+    /// Makes what is in the room that was lent input as any other.
+    pub(super) fn end_loan(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            self.input.splice(..self.taken, lent.bytes[lent.begin..lent.filled].iter().copied());
+            self.taken = 0;
+        }
     }
 
     /// The client has left, so nobody receives what is left of the content.
     pub(super) fn leave(&mut self) {
         self.end = Some(InputEnd::Reset);
-        (self.input, self.taken) = (Vec::new(), 0);
+        (self.input, self.taken, self.lent) = (Vec::new(), 0, None);
     }
 
     /// Whether its request was complete in this turn, and nothing of the response has come.
@@ -184,14 +226,7 @@ impl State {
                 }
                 StreamEvent::Content { stream, bytes } => match self.streams.get_mut(&stream) {
                     Some(state) => {
-                        if !state.has_input() {
-                            state.input.clear();
-                            state.taken = 0;
-                        }
-                        if state.input.capacity() == 0 {
-                            mem::swap(&mut state.input, &mut self.spare);
-                        }
-                        state.input.extend_from_slice(bytes);
+                        state.add(bytes, &mut self.spare);
                         turn.ready.extend(state.slot.map(|slot| Ready {
                             slot,
                             readable: true,

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::connection::multiplexed::Multiplexed;
-use crate::connection::multiplexed::streams::InputEnd;
+use crate::connection::multiplexed::streams::{InputEnd, Lent};
 use crate::sys::socket::{PeerState, Transport};
 use crate::sys::{AsFd, BorrowedFd, Errno, clock, file};
 
@@ -60,6 +60,16 @@ impl StreamSocket {
         take: impl FnOnce(&[u8]) -> Result<(), Errno>,
     ) -> Result<usize, Errno> {
         self.connection.receive_up_to(self.stream, most, take)
+    }
+
+    /// See [`Multiplexed::lend`].
+    pub(crate) fn lend(&self, lent: Lent) -> Option<Lent> {
+        self.connection.lend(self.stream, lent)
+    }
+
+    /// See [`Multiplexed::take_back`].
+    pub(crate) fn take_back(&self) -> Option<Lent> {
+        self.connection.take_back(self.stream)
     }
 
     /// Whether what it has to send waits for its client.
@@ -119,6 +129,9 @@ impl Transport for StreamSocket {
     }
 
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
+        if let Some(sent) = self.connection.send_file(self.stream, file, at, most) {
+            return sent;
+        }
         // If there is no room, a byte waits for it.
         let length = self.connection.room(self.stream).clamp(1, PIECE).min(most);
         let mut piece = PIECE_OF_THREAD.take();
