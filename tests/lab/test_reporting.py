@@ -16,8 +16,9 @@ import pytest
 
 from loadtests import store
 from loadtests.__main__ import main
+from loadtests.measure import histogram
 from loadtests.programs import ROOT
-from loadtests.reporting import markdown, progress, promises, sheets, terminal
+from loadtests.reporting import markdown, percentiles, progress, promises, sheets, terminal
 from loadtests.reporting.cells import number, written
 from loadtests.reporting.model import (
     Axis,
@@ -253,6 +254,21 @@ class TestFigures:
         assert "nan" not in re.sub(r"<(title|desc).*?</\1>", "", svg).lower()
         if shown.name in ("no-points", "nan", "none", "empty"):
             assert "nothing was measured" in texts(svg)
+
+    @pytest.mark.parametrize(("unit", "alike"), [("s", True), ("ms", False)])
+    def test_panels_of_one_quantity_have_one_scale(self, unit: str, alike: bool) -> None:
+        small = Lines("small", "small", TIME, TIME, [Line("a", "#123456", [(0, 1), (1, 2)])])
+        axis, line = Axis("time", unit), Line("a", "#123456", [(0, 100), (1, 900)])
+        large = Lines("large", "large", TIME, axis, [line])
+        assert texts(inline(Panels("both", "both", [small, large]))).count("800") == 1 + alike
+
+    def test_each_nine_has_a_tick(self) -> None:
+        times = histogram.record(range(1000, 1_001_000, 1000))
+        line = Line("a", "#123456", percentiles.points(times, 1e6))
+        found = [y for x, y in line.points if x <= 100][-1]
+        assert found == pytest.approx(990, rel=0.01)
+        ticks = texts(inline(percentiles.plot("times", [line])))
+        assert {"0 %", "90 %", "99 %", "99.9 %"} <= set(ticks)
 
     def test_who_was_not_measured_is_named(self) -> None:
         shown = Lines("n", "t", TIME, TIME, [*LINES.lines, Line("waitress", "#777777", [])])

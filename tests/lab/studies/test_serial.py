@@ -63,6 +63,8 @@ class TestReport:
         sections = serial.STUDY.report(results)
         found = small_run.tables(sections)
         assert list(found) == ["serial-light", "serial-heavy", "serial-2010"]
+        names = [part.name for section in sections for part in section.parts]
+        assert {"serial-light-percentiles", "serial-heavy-percentiles"} <= set(names)
         light = found["serial-light"]
         assert {row[0] for row in light.rows} == set(NAMES)
         times = [row[1].median for row in light.rows if isinstance(row[1], Spread)]
