@@ -7,6 +7,7 @@ of the server are in it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import random
 import re
@@ -249,7 +250,11 @@ def _measure(
     keeping.study = NAME
     machine.allow_files(_connections(options) + 200)
     disturbance.adopt()
-    with Progress(1) as progress, server.running(options, target) as (place, processes):
+    with (
+        contextlib.closing(keeping),
+        Progress(1) as progress,
+        server.running(options, target) as (place, processes),
+    ):
         started = {options.command.name: options.command.command} if options.command else {}
         about = {"client_core": place.core, "server_core": None, "commands": started}
         keeping.add("run", command=command, machine=machine.describe({}), seconds=lasts, **about)
@@ -259,26 +264,25 @@ def _measure(
         with server.Usage(processes, elsewhere=not place.is_here) as usage:
             seen, more = drive(place)
         progress.step(label, f"{seen.load.requests:,} answered")
-    due = len(seen.outcomes) if closed else len(moments)
-    keeping.add(
-        "sample",
-        experiment=NAME,
-        server=label,
-        round=0,
-        due=due,
-        closed=closed,
-        requests=seen.load.requests,
-        errors={kind: count for kind, count in seen.load.errors.items() if count},
-        seconds=lasts,
-        rate=due / max(lasts, 1.0),
-        times=histogram.encode(seen.times),
-        max_us=seen.load.max_us,
-        client_busy=seen.load.busy,
-        windows=windows(lasts, seen.outcomes),
-        **usage.record,
-        **more,
-    )
-    keeping.close()
+        due = len(seen.outcomes) if closed else len(moments)
+        keeping.add(
+            "sample",
+            experiment=NAME,
+            server=label,
+            round=0,
+            due=due,
+            closed=closed,
+            requests=seen.load.requests,
+            errors={kind: count for kind, count in seen.load.errors.items() if count},
+            seconds=lasts,
+            rate=due / max(lasts, 1.0),
+            times=histogram.encode(seen.times),
+            max_us=seen.load.max_us,
+            client_busy=seen.load.busy,
+            windows=windows(lasts, seen.outcomes),
+            **usage.record,
+            **more,
+        )
     results = Results(keeping.records)
     told = sections(results)
     print(f"{told[0].answer}\n\n{markdown.tables([replace(told[0], answer='', text=())])}")
