@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +17,14 @@ BODILESS = ("GET", "HEAD")
 
 # Answers to HTTP/1.0 may say so themselves.
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
+
+
+@functools.cache
+def unverified() -> ssl.SSLContext:
+    """TLS with any certificate. Made once: that takes as long as a hundred requests."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 @dataclass(frozen=True)
@@ -43,13 +53,21 @@ def request_bytes(
 class Connection(strict.Connection):
     """Connects when made. OSError is the caller's; wrong HTTP raises ServerFailure.
 
-    `version` is that of the last answer, `0` or `1`.
+    `version` is that of the last answer, `0` or `1`. With `tls` any certificate is taken.
     """
 
     def __init__(
-        self, port: int, timeout: float = 5.0, source: str = "", address: str = "127.0.0.1"
+        self,
+        port: int,
+        timeout: float = 5.0,
+        source: str = "",
+        address: str = "127.0.0.1",
+        *,
+        tls: bool = False,
     ) -> None:
         super().__init__((address, port), source, timeout)
+        if tls:
+            self.socket = unverified().wrap_socket(self.socket)
         self.version = b"1"
 
     def fileno(self) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 import sys
 import threading
 import time
@@ -23,7 +22,7 @@ from random import Random
 from typing import Any
 
 from loadtests.clients.client_process import answer_lines
-from loadtests.clients.connection import request_bytes
+from loadtests.clients.connection import request_bytes, unverified
 from loadtests.measure.machine import allow_files
 from loadtests.measure.waiting import patience
 
@@ -80,12 +79,10 @@ class World:
         self.open = 0
         self.over = asyncio.Event()
         self._ports = port, tls_port
-        self._tls = ssl.create_default_context()
-        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
 
     async def connect(self, *, tls: bool) -> tuple[StreamReader, StreamWriter]:
         """A connection."""
-        context = self._tls if tls else None
+        context = unverified() if tls else None
         return await asyncio.open_connection("127.0.0.1", self._ports[tls], ssl=context)
 
     async def repeat(self, what: str, client: Any, *, tls: bool, seed: int) -> None:

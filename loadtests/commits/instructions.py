@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import socket
-import ssl
 import statistics
 import subprocess
 import sys
@@ -23,6 +21,7 @@ from typing import Any, NamedTuple
 
 from loadtests import programs
 from loadtests.arguments import number
+from loadtests.clients.connection import Connection
 from loadtests.commits import builds
 from loadtests.commits.builds import Build
 from loadtests.errors import ServerFailure
@@ -128,16 +127,13 @@ class Counted:
 
     def ask(self, subject: Subject, times: int) -> None:
         """Send so many requests, each after the answer to the one before."""
-        if subject.handshake:
-            context = ssl.create_default_context()
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            for _ in range(times):
-                with self._connected(self._ports[1]) as plain, context.wrap_socket(plain) as stream:
-                    exchange(stream, subject)
-            return
-        with self._connected(self._ports[0]) as stream:
-            for _ in range(times):
-                exchange(stream, subject)
+        tls = subject.handshake
+        for _ in range(times if tls else 1):
+            with Connection(self._ports[tls], ANSWER_SECONDS, tls=tls) as connection:
+                for _ in range(1 if tls else times):
+                    [answer] = connection.ask(subject.octets)
+                    if answer.status != 200:
+                        raise ServerFailure(f"{subject.name}: the answer is {answer}")
 
     def instructions(self, subject: Subject, times: int) -> int:
         """Instructions that so many requests take together."""
@@ -160,28 +156,6 @@ class Counted:
         )
         if done.returncode or "OK" not in done.stdout:
             raise ServerFailure(f"callgrind_control {word}: {(done.stdout + done.stderr).strip()}")
-
-    def _connected(self, port: int) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS)
-
-
-def exchange(stream: socket.socket, subject: Subject) -> None:
-    """Send one request and read its answer. Raises ServerFailure for another one than 200."""
-    stream.sendall(subject.octets)
-    answer = b""
-    while (end := answer.find(b"\r\n\r\n")) < 0:
-        answer += _received(stream, subject)
-    length = re.search(rb"(?i)\r\ncontent-length: (\d+)", answer[:end])
-    if not answer.startswith(b"HTTP/1.1 200 ") or not length:
-        raise ServerFailure(f"{subject.name}: the answer is {answer[:end]!r}")
-    while len(answer) < end + 4 + int(length[1]):
-        answer += _received(stream, subject)
-
-
-def _received(stream: socket.socket, subject: Subject) -> bytes:
-    if part := stream.recv(65536):
-        return part
-    raise ServerFailure(f"{subject.name}: the server closed the connection")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import ssl
 import string
 import subprocess
 import sys
@@ -134,12 +133,7 @@ class Running:
     def connect(self) -> Connection:
         """A connection from the server's own host. OSError if nothing listens."""
         with self._there():
-            connection = Connection(self.port, ANSWER_SECONDS, address=self.ip)
-        if self.server.tls:
-            context = ssl.create_default_context()
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            connection.socket = context.wrap_socket(connection.socket)
-        return connection
+            return Connection(self.port, ANSWER_SECONDS, address=self.ip, tls=self.server.tls)
 
     def _processes(self, output: BinaryIO) -> ProcessTree | Listeners:
         if isinstance(self.server, Given) and self.server.listens:
