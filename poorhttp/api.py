@@ -251,7 +251,7 @@ def _read_options(
         )
     if app is None or isinstance(app, str):
         return settings, None
-    refuse_asgi(app, "the application")
+    refuse_asgi(app, "the application", settings.mode)
     return settings, app
 
 

@@ -43,6 +43,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "forking": "modes.forking",
         "threading": "modes.threading",
         "gevent": "modes.gevent",
+        "asyncio": "plugins.asgi.mode",
     },
     "transports": {"https": "plugins.tls.certificates:Certificates"},
     "commands": {
@@ -65,6 +66,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "tls": "plugins.tls.options:Tls",
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
+        "asgi": "plugins.asgi.options:Asgi",
         "log_config": "plugins.log_config.options:LogConfig",
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
         "pages": "plugins.apps.pages.options:TemplatePages",
@@ -81,6 +83,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "saturation": "plugins.monitor.saturation:Saturation",
     },
     "worker_hooks": {
+        "asgi": "plugins.asgi.worker_hooks:HOOKS",
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
@@ -126,6 +129,7 @@ USED: Mapping[str, Sequence[str]] = {
     "autoscaling": ("threads=auto",),
     "compression": ("compress",),
     "http2": ("http2",),
+    "asgi": ("mode=asyncio",),
     "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
@@ -148,6 +152,8 @@ FINDER = "discovery"
 #: The hooks that offer the connection of a request for another protocol to the application. They
 #: are loaded when a client sends one.
 UPGRADER = "websocket"
+
+ASGI_MODE = "asyncio"  # the mode that serves ASGI applications, too
 
 #: As many links as the kernel follows in one path (path_resolution(7)).
 MOST_LINKS = 40

@@ -7,6 +7,7 @@ setup/         the commands `init`, `migrate`, `completion` and `man`
 apps/          dispatch tables, template pages and CGI programs
 log_config/    Python's `logging` in place of both logs
 websocket/     connections that applications get: WebSocket
+asgi/          mode asyncio: ASGI applications
 paste/         files of PasteDeploy
 systemd/       notifications of systemd, and its watchdog
 autoscaling/   the number of threads follows the load (`threads = auto`)

@@ -71,7 +71,7 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
         unnamed = registry.unnamed("targets", scheme)
         if unnamed:
             raise ApplicationError(f'there is no module "{scheme}" (in {target}); {unnamed}')
-    return wsgi.load(target)
+    return wsgi.load(target, settings.mode if settings is not None else "")
 
 
 def find(target: str) -> Target:

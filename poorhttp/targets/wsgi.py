@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-from poorhttp.config.registry import FINDER, registry
+from poorhttp.config.registry import ASGI_MODE, FINDER, registry
 from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError, ConfigError, Stopped
 from poorhttp.targets import module as modules
@@ -37,11 +37,11 @@ _ASYNC = 0x80 | 0x200
 FACTORIES = ("create_app", "make_app", "create_application", "make_application", "get_app")
 
 
-def load(target: str) -> WSGIApplication:
+def load(target: str, mode: str = "") -> WSGIApplication:
     """Load the application that a target names; an ApplicationError says what is wrong."""
     application: WSGIApplication
     application, name = load_callable(target)
-    refuse_asgi(application, name)
+    refuse_asgi(application, name, mode)
     _refuse_factory(application, name)
     return application
 
@@ -257,23 +257,14 @@ def _refuse_factory(application: object, target: str) -> None:
         )
 
 
-def refuse_asgi(application: object, target: str) -> None:
-    """Raise an ApplicationError, which names other servers, if it is an ASGI application."""
-    if not _is_asgi(application):
+def refuse_asgi(application: object, target: str, mode: str = "") -> None:
+    """Raise an ApplicationError if it is an ASGI application, and the mode runs only WSGI."""
+    if mode == ASGI_MODE or not is_asgi(application):
         return
-    place, colon, expression = split(target)
-    hint = ""
-    if is_dotted(place) and colon:
-        hint = f", for example: uvicorn {place}:{expression}"
-        if place.endswith(".asgi"):
-            hint += f" (Django has a WSGI application in {place.removesuffix('asgi')}wsgi)"
-    raise ApplicationError(
-        f"{target} is an ASGI application, and poorhttp serves WSGI (PEP 3333); servers for it are "
-        f"uvicorn, hypercorn and granian{hint}"
-    )
+    raise ApplicationError(f"{target} is an ASGI application, which only mode = {ASGI_MODE} serves")
 
 
-def _is_asgi(application: object) -> bool:
+def is_asgi(application: object) -> bool:
     """Tell whether an application takes scope, receive and send, or is a coroutine."""
     called: Any = application
     while hasattr(called, "func") and hasattr(called, "keywords"):  # functools.partial
@@ -294,4 +285,4 @@ def _is_asgi(application: object) -> bool:
     return False
 
 
-TARGET = Target(load, CALLABLE)
+TARGET = Target(lambda rest: load(rest, ""), CALLABLE)

@@ -101,6 +101,7 @@ class Worker:
         external_loop: bool = False,
         hub: Hub | None = None,
         client_disconnected: Callable[[], bool] | None = None,
+        new_interrupter: Callable[[StopSignals | None], Any] | None = None,
     ) -> Reactor:
         """Create the reactor of this process; see `poorhttp._core.Reactor`.
 
@@ -110,6 +111,7 @@ class Worker:
             hub: the hub of gevent, if requests run in greenlets.
             client_disconnected: `poorhttp.client_disconnected` of an external loop; others have
                 that of threads.
+            new_interrupter: makes what ends late applications in place of `ThreadInterrupter`.
 
         Raises:
             ConfigError: a log file cannot be opened, or no temporary file created; or a plug-in
@@ -139,15 +141,14 @@ class Worker:
         accept_balance = None
         if context and context.siblings is not None:
             accept_balance = (context.siblings, context.slot)
-        interrupter = None
+        interrupter: Any = None
         if self.settings.request_timeout:
             from poorhttp.worker.timeouts import GreenletInterrupter, ThreadInterrupter
 
+            new = new_interrupter or ThreadInterrupter
             # Not `hub or`: a hub that has not started yet is false.
             interrupter = (
-                ThreadInterrupter(self.signals)
-                if hub is None
-                else GreenletInterrupter(self.signals, hub)
+                new(self.signals) if hub is None else GreenletInterrupter(self.signals, hub)
             )
         request_context = None
         if hub is not None and self.settings.request_id:

@@ -35,6 +35,8 @@ TEXTS = {
     "bind": "127.0.0.1:7",
     "env": "NAME=a=b",
     "mode": "forking",
+    "asgi_loop": "asyncio",
+    "asgi_lifespan": "off",
     "http2_connection_window": "1MiB",
     "http2_stream_window": "1MiB",
     "trusted_proxies": "10.0.0.0/8,unix",

@@ -43,8 +43,7 @@ def test_asgi_is_refused(kind: str, verb: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(ASGI[kind])
     message = says(4, verb, "shop:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
     assert message == (
-        "poorhttp: shop:app is an ASGI application, and poorhttp serves WSGI (PEP 3333); "
-        "servers for it are uvicorn, hypercorn and granian, for example: uvicorn shop:app\n"
+        "poorhttp: shop:app is an ASGI application, which only mode = asyncio serves\n"
     )
 
 
@@ -66,7 +65,7 @@ def test_asgi_of_django_and_of_mounts(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "asgi.py").write_text(ASGI["function"])
     message = says(4, "check", "shop.asgi:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
-    assert "uvicorn shop.asgi:app (Django has a WSGI application in shop.wsgi)\n" in message
+    assert "shop.asgi:app is an ASGI application, which only mode = asyncio serves\n" in message
     message = says(4, "check", "--mount", "/x=shop/asgi.py:app", cwd=tmp_path)
     assert "--mount: shop/asgi.py:app is an ASGI application" in message
 
@@ -75,7 +74,9 @@ def test_asgi_of_a_program() -> None:
     async def application(scope: object, receive: object, send: object) -> None: ...
 
     for use in (poorhttp.Server, poorhttp.serve):
-        with pytest.raises(ApplicationError, match=r"^the application is an ASGI application, and"):
+        with pytest.raises(
+            ApplicationError, match=r"^the application is an ASGI application, which"
+        ):
             use(application)  # type: ignore[arg-type]
 
 

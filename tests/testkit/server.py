@@ -60,7 +60,8 @@ def join(*threads: threading.Thread) -> None:
 
 def mode_options(mode: str, options: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The options that start `mode`, without a number of workers where `options` has one."""
-    return MODES[mode][:2] if "--workers" in options else MODES[mode]
+    words = MODES.get(mode, ("--mode", mode))
+    return words[:2] if "--workers" in options else words
 
 
 def command(*arguments: str) -> list[str]:

@@ -63,6 +63,8 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "trusted_proxies": "10.0.0.0/8, unix",
         "forwarded_headers": "x-forwarded-for forwarded",
         "proxy_protocol": "on",
+        "asgi_loop": "asyncio",
+        "asgi_lifespan": "off",
         "http2": "on",
         "http2_connection_window": "1MiB",
         "http2_stream_window": "64KiB",

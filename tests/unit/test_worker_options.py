@@ -52,6 +52,7 @@ def test_both_languages_have_the_same_fields_with_the_same_types(declared: type)
         for_plugins = {name: theirs.pop(name) for name in options.PLUGIN_FIELDS}
         assert set(for_plugins) == {
             *("tls", "https_redirect", "hsts", "compression", "http2", "auto_threads"),
+            "lazy_environ",
         }
         # A plug-in may be left out.
         assert all(each == "object" or each.endswith(" | None") for each in for_plugins.values())

@@ -21,7 +21,7 @@ use crate::ffi::{bytes, latin1};
 /// Makes the environs of a reactor's requests.
 pub(crate) struct Environs {
     /// The base environ of each listener.
-    bases: Vec<Py<PyDict>>,
+    pub(crate) bases: Vec<Py<PyDict>>,
     bytes_io: Py<PyAny>,
 }
 
@@ -272,7 +272,7 @@ fn decimal(py: Python<'_>, number: impl itoa::Integer) -> Bound<'_, PyString> {
 }
 
 /// A thread's cache of environ keys by name as sent. It is cleared when full, which removes rare names.
-type Keys<K> = RefCell<FxHashMap<Box<[u8]>, K>>;
+pub(crate) type Keys<K> = RefCell<FxHashMap<Box<[u8]>, K>>;
 
 /// Number of cached names.
 const MOST_KEYS: usize = 256;
@@ -281,7 +281,12 @@ const LONGEST_KEY: usize = 64;
 
 /// The cached key for a name, made if necessary.
 #[inline]
-fn cached<K>(keys: &'static LocalKey<Keys<K>>, name: &[u8], copy: impl Fn(&K) -> K, make: impl FnOnce() -> K) -> K {
+pub(crate) fn cached<K>(
+    keys: &'static LocalKey<Keys<K>>,
+    name: &[u8],
+    copy: impl Fn(&K) -> K,
+    make: impl FnOnce() -> K,
+) -> K {
     if let Some(key) = keys.with_borrow(|keys| keys.get(name).map(&copy)) {
         return key;
     }

@@ -14,6 +14,7 @@ mod ffi;
 mod forks;
 mod form;
 mod gil_queue;
+mod head;
 mod http2;
 mod inotify;
 mod interrupter;

@@ -146,6 +146,7 @@ declare! {
         http2: Option<(String, u32, u32, u32)>,
         auto_threads: Option<(usize, usize)>,
         request_context: Option<Object>,
+        lazy_environ: Option<bool>,
     }
 }
 

@@ -37,7 +37,9 @@ use crate::worker_status::WorkerStatus;
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Reactor {
     inner: poorhttp_reactor::Reactor,
-    environs: Environs,
+    environs: Arc<Environs>,
+    /// Environs are made when they are taken: requests have other forms of their heads, too.
+    lazy_environ: bool,
     waits: Option<Arc<Waits>>,
     error_log: Arc<poorhttp_reactor::ErrorLog>,
     /// Read by the supervisor.
@@ -82,13 +84,15 @@ impl Reactor {
             true => self.offer_upgrade(py, &mut exchange)?,
             false => None,
         };
-        let mut built = self.environs.build(py, &mut exchange);
+        // The access log reads variables of it.
+        let is_lazy = self.lazy_environ && exchange.logged_variables().is_empty();
+        let mut built = if is_lazy { Ok(None) } else { self.environs.build(py, &mut exchange).map(Some) };
         if self.notes_hand_out && built.is_ok() {
             exchange.note_hand_out();
         }
         let id = exchange.request_id();
         if let Some(id) = &id
-            && let Ok(environ) = &built
+            && let Ok(Some(environ)) = &built
             && let Err(error) = set_request_id(environ, id)
         {
             built = Err(error);
@@ -109,8 +113,12 @@ impl Reactor {
                     Some(entry)
                 });
                 let dispatch = |exchange| Dispatched::new(exchange, entry, self.interrupter.clone());
-                let environ = environ.unbind();
-                self.object(number, Py::new(py, Request::new(py, exchange, dispatch, environ, waits, offer)))
+                let environ = environ.map(Bound::unbind);
+                let environs = self.lazy_environ.then(|| Arc::clone(&self.environs));
+                self.object(
+                    number,
+                    Py::new(py, Request::new(py, exchange, dispatch, (environ, environs), waits, offer)),
+                )
             }
             Err(error) => {
                 self.log_error(&exchange.request_name(), &error);
@@ -349,7 +357,8 @@ impl Reactor {
             notes_hand_out: inner.takes_times() && interrupter.is_none() && new_event.is_none(),
             queue,
             inner,
-            environs: Environs::new(py, bases, request_ids.is_some())?,
+            environs: Arc::new(Environs::new(py, bases, request_ids.is_some())?),
+            lazy_environ: given.lazy_environ.unwrap_or_default(),
             waits: new_event.map(|new_event| Arc::new(Waits::new(new_event, context))),
             error_log,
             worker_status,
@@ -443,6 +452,12 @@ impl Reactor {
     #[getter]
     fn finished(&self) -> bool {
         self.inner.is_finished()
+    }
+
+    /// Whether it was stopped, and perhaps waits for requests in flight.
+    #[getter]
+    fn stopping(&self) -> bool {
+        self.inner.is_stopping()
     }
 
     #[getter]

@@ -13,10 +13,12 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dispatched::Dispatched;
 use crate::early_hints;
+use crate::environ::{Environs, set_request_id};
 use crate::ffi::{duplicate, set_context_variable, text};
+use crate::head;
 use crate::logged_variables::LoggedVariables;
 use crate::request_name::RequestName;
-use crate::response_values::{Failure, body_bytes, write_fields, wrong_type};
+use crate::response_values::{Failure, body_bytes, write_byte_fields, write_fields, wrong_type};
 use crate::streamed_body;
 use crate::upgrade::{UpgradedConnection, not_hijacked};
 
@@ -32,6 +34,8 @@ pub(crate) struct Request {
     dispatched: Dispatched,
     /// Taken once. The application may put `start_response` into the environ: a reference back would make a cycle.
     environ: Mutex<Option<Py<PyDict>>>,
+    /// Makes the environ when it is taken; `None`: it is made already.
+    environs: Option<Arc<Environs>>,
     /// How it waits for its client; `None`: the thread blocks.
     waits: Option<Arc<Waits>>,
     /// Called with the environ and this request, to offer its connection to the application.
@@ -97,15 +101,16 @@ impl Request {
         py: Python<'_>,
         exchange: Exchange,
         dispatch: impl FnOnce(Exchange) -> Dispatched,
-        environ: Py<PyDict>,
+        (environ, environs): (Option<Py<PyDict>>, Option<Arc<Environs>>),
         waits: Option<Arc<Waits>>,
         offer: Option<Py<PyAny>>,
     ) -> Self {
-        let variables = LoggedVariables::of(py, &exchange, &environ);
+        let variables = environ.as_ref().and_then(|environ| LoggedVariables::of(py, &exchange, environ));
         let (timed, streamed) = (exchange.is_timed(), exchange.is_streamed());
         Request {
             dispatched: dispatch(exchange),
-            environ: Mutex::new(Some(environ)),
+            environ: Mutex::new(environ),
+            environs,
             waits,
             offer,
             name: OnceLock::new(),
@@ -222,6 +227,26 @@ impl Request {
         }
     }
 
+    /// Has the deadline of a full send queue watched: no thread waits for this client.
+    #[cold]
+    fn check_deadline(&self, py: Python<'_>) -> Result<(), Failure> {
+        match self.dispatched.detached(py, Exchange::send_queued) {
+            Ok(()) | Err(SendError::Full(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the environ, now that it is asked for.
+    #[cold]
+    fn make_environ(&self, py: Python<'_>, environs: &Environs) -> PyResult<Py<PyDict>> {
+        let mut exchange = self.dispatched.exchange(py);
+        let environ = environs.build(py, &mut exchange)?;
+        if let Some(id) = exchange.request_id() {
+            set_request_id(&environ, &id)?;
+        }
+        Ok(environ.unbind())
+    }
+
     /// Waits until the client has received enough for `work` not to be [`SendError::Full`], in the way of the worker's mode.
     #[cold]
     fn wait_for_client(
@@ -276,7 +301,11 @@ impl Request {
     fn take_environ(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyDict>>> {
         let (py, this) = (slf.py(), slf.get());
         let environ = this.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        let Some(environ) = environ else { return Ok(None) };
+        let environ = match (environ, &this.environs) {
+            (Some(environ), _) => environ,
+            (None, Some(environs)) => this.make_environ(py, environs)?,
+            (None, None) => return Ok(None),
+        };
         if let Some(waits) = &this.waits {
             // A thread runs several requests at once. The base environ has the key, so the copy need not grow.
             environ.bind(py).set_item(intern!(py, "wsgi.early_hints"), slf)?;
@@ -298,6 +327,56 @@ impl Request {
         Ok(Some(environ))
     }
 
+    /// Returns the head in parts, with `lazy_environ`; see `_core.pyi`.
+    fn take_head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let environs = self.environs.as_ref().ok_or_else(|| PyRuntimeError::new_err("take_head needs lazy_environ"))?;
+        head::make(py, &mut self.dispatched.exchange(py), &environs.bases)
+    }
+
+    /// Starts the timeout, if the environ is not taken.
+    fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        if self.timed { self.dispatched.start_timeout(py) } else { Ok(()) }
+    }
+
+    /// Whether the application receives the body.
+    #[getter]
+    fn streamed(&self) -> bool {
+        self.streamed
+    }
+
+    /// Starts the response with fields of bytes. Nothing is sent yet.
+    fn start_bytes(&self, py: Python<'_>, status: &Bound<'_, PyString>, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+        let status = text(status)?;
+        // Their iterator may be code of the application, which must not run while the request is locked.
+        let pairs = headers.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let mut exchange = self.dispatched.exchange(py);
+        if exchange.response().is_started() {
+            return Err(PyRuntimeError::new_err("the response was started a second time"));
+        }
+        Ok(exchange.start(status, |write| write_byte_fields(&pairs, write))?)
+    }
+
+    /// Sends the head, as the body comes later.
+    fn send_head(&self, py: Python<'_>) -> Result<(), Failure> {
+        Ok(self.dispatched.exchange(py).send_head()?)
+    }
+
+    /// Sends as much of the last piece of the body as there is room for, from byte `taken` on, and returns up to where.
+    #[pyo3(signature = (data, taken = 0))]
+    fn finish_nowait(&self, py: Python<'_>, data: &Bound<'_, PyAny>, taken: usize) -> Result<usize, Failure> {
+        let bytes = body_bytes(data)?;
+        self.note_variables(py);
+        let left = bytes.len().saturating_sub(taken);
+        match self.send_with(py, left, |exchange| exchange.finish_from(&[bytes], taken)) {
+            Ok(()) => {
+                self.dispatched.done(py);
+                Ok(bytes.len())
+            }
+            Err(SendError::Full(taken)) => self.check_deadline(py).map(|()| taken),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Receives a part of the body into a buffer, and waits if nothing has come. 0: the body is complete. `None`: call again.
     fn receive_body(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Option<usize>> {
         streamed_body::receive(py, &self.dispatched, self.waits.as_deref(), self.timed, &buffer)
@@ -317,16 +396,7 @@ impl Request {
         let bytes = body_bytes(data)?;
         match self.send_with(py, bytes.len(), |exchange| exchange.write(bytes)) {
             Ok(()) => Ok(bytes.len()),
-            Err(SendError::Full(taken)) => {
-                // Its deadline, too: no thread waits for this client.
-                let checked = self.dispatched.detached(py, Exchange::send_queued);
-                if let Err(error) = checked
-                    && !matches!(error, SendError::Full(_))
-                {
-                    return Err(error.into());
-                }
-                Ok(taken)
-            }
+            Err(SendError::Full(taken)) => self.check_deadline(py).map(|()| taken),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,5 +1,7 @@
 //! Header fields and pieces of a body as an application gives them, and the exceptions for those that are wrong.
 
+use std::borrow::Cow;
+
 use poorhttp_http::Invalid;
 use poorhttp_reactor::SendError;
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyStopIteration, PyTypeError};
@@ -63,6 +65,35 @@ pub(crate) fn write_fields<E: Into<Failure>>(
         write(text(name)?, text(value)?).map_err(Into::into)?;
     }
     Ok(())
+}
+
+/// Writes header fields of bytes: pairs of name and value, tuples or lists. `Transfer-Encoding` is the server's and is left out.
+pub(crate) fn write_byte_fields<E: Into<Failure>>(
+    fields: &[Bound<'_, PyAny>],
+    write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
+) -> Result<(), Failure> {
+    for field in fields {
+        let (name, value) = match (field.cast::<PyTuple>(), field.cast::<PyList>()) {
+            (Ok(pair), _) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?),
+            (_, Ok(pair)) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?),
+            _ => return Err(wrong_type("a header", "a pair of name and value", field).into()),
+        };
+        let name = name.cast::<PyBytes>().map_err(|_| wrong_type("a header's name", "bytes", &name))?.as_bytes();
+        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            continue;
+        }
+        let value = value.cast::<PyBytes>().map_err(|_| wrong_type("the value of a header", "bytes", &value))?;
+        write(&latin1_text(name), &latin1_text(value.as_bytes())).map_err(Into::into)?;
+    }
+    Ok(())
+}
+
+/// The characters of Latin-1 that these bytes are.
+fn latin1_text(bytes: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(bytes) {
+        Ok(text) if bytes.is_ascii() => Cow::Borrowed(text),
+        _ => bytes.iter().copied().map(char::from).collect(),
+    }
 }
 
 /// The exception for a value of another type.

@@ -176,6 +176,11 @@ impl Reactor {
         self.state.is_finished()
     }
 
+    /// Whether it was stopped; requests may still be in flight.
+    pub fn is_stopping(&self) -> bool {
+        self.state.is_stopping()
+    }
+
     /// Whether the main process has stopped the reactor to make this process the preloader.
     pub fn is_promoted(&self) -> bool {
         self.state.shutdown.is_promoted()

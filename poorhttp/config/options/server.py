@@ -174,15 +174,15 @@ class Workers:
     mode = Option(
         mode_name,
         "threading",
-        "How requests are scheduled: `single`, `forking`, `threading`, `gevent`, or the name "
-        "of a plug-in.",
+        "How requests are scheduled: `single`, `forking`, `threading`, `gevent`, `asyncio`, or "
+        "the name of a plug-in.",
         metavar="MODE",
         reason="`single` runs one request at a time. `forking` runs one at a time in each of "
         "several processes. `threading` runs several threads in a process; it suits most "
         "applications, because a slow request does not block the others. `gevent` runs a greenlet "
-        "for each request and needs the extra `gevent`. Plug-ins register in the entry-point "
-        "group `poorhttp.modes`. An ini file may also call the option `type`. See "
-        "docs/guides/choose-a-mode.md.",
+        "for each request and needs the extra `gevent`. `asyncio` serves ASGI applications, with a "
+        "task for each request. Plug-ins register in the entry-point group `poorhttp.modes`. An "
+        "ini file may also call the option `type`. See docs/guides/choose-a-mode.md.",
         ini_name="type",
         short="k",
         aliases=("worker-class",),

@@ -428,6 +428,14 @@ impl Exchange {
         Ok(())
     }
 
+    /// Sends the head before there is a piece of the body. A body that may be compressed has its head sent with its first piece.
+    pub fn send_head(&mut self) -> Result<(), SendError> {
+        if !self.may_compress() && !self.names_file() && !self.is_made_elsewhere() {
+            self.writer.send_head()?;
+        }
+        self.writer.check_client()
+    }
+
     #[inline]
     fn write_plain(&mut self, piece: &[u8]) -> Result<(), SendError> {
         if !self.writer.response.is_committed() {

@@ -202,6 +202,15 @@ impl ResponseWriter {
         Ok(())
     }
 
+    /// Sends the head, if that was not sent before.
+    pub(crate) fn send_head(&mut self) -> Result<(), SendError> {
+        if !self.response.is_committed() {
+            self.commit(None)?;
+        }
+        let sent = self.stream.as_mut().ok_or(SendError::Over)?.send(&[]);
+        sent.map_err(|lost| self.disconnected(lost))
+    }
+
     /// Adds `X-Request-ID`, unless the application has given it.
     #[inline]
     fn add_request_id(&mut self) {

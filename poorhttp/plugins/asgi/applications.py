@@ -1,0 +1,73 @@
+"""Which application answers a request, and whether it is an ASGI or a WSGI application.
+
+Applications are loaded and mounted as WSGI applications. Each of them is wrapped in a
+`Mounted`, which tells the mode that it answers a request: so the tables of hosts and prefixes need
+not know ASGI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from poorhttp.plugins.asgi.scope import RequestHead
+
+    Mount = tuple["Mounted | None", str]
+
+
+class Mounted:
+    """An application of a worker: for the whole service, or for a host or prefix.
+
+    Attributes:
+        application: of ASGI or WSGI.
+        target: its name in messages.
+        is_asgi: which of them.
+        state: what the lifespan of an ASGI application has set; `None` without one.
+    """
+
+    state: dict[str, Any] | None = None
+
+    def __init__(self, application: Any, target: str, *, is_asgi: bool) -> None:
+        self.application = application
+        self.target = target
+        self.is_asgi = is_asgi
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a WSGI request; return itself if the mode has asked by `answering`."""
+        if start_response is ASKS:
+            environ[FOUND] = self
+            return ()
+        answer: Iterable[bytes] = self.application(environ, start_response)
+        return answer
+
+
+def _asks(*_: object) -> Any:
+    """Do nothing: stands for `start_response` where nobody answers."""
+
+
+ASKS: Any = _asks
+
+#: Key of the environ in which a `Mounted` that was asked puts itself.
+FOUND = "poorhttp.mounted"
+
+
+def answering(whole: WSGIApplication, head: RequestHead) -> Mount:
+    """Return who answers a request, and the prefix below which it is mounted.
+
+    `None`: nobody does, or the server itself (with 404, which is a WSGI application).
+    """
+    # As WSGI has it: bytes as Latin-1, below what proxies have stripped.
+    path = head[3][len(head[6]) :].encode(errors="replace").decode("latin-1")
+    environ = {"PATH_INFO": path, "SCRIPT_NAME": ""}
+    for name, value in head[7]:
+        if name == b"host":
+            environ["HTTP_HOST"] = value.decode("latin-1")
+    whole(environ, ASKS)
+    prefix = environ["SCRIPT_NAME"].encode("latin-1").decode(errors="replace")
+    found: Any = environ.get(FOUND)
+    return found, prefix

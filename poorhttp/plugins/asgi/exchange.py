@@ -1,0 +1,227 @@
+"""One HTTP request of an ASGI application: `receive` and `send`, and the end of its task."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, sleep
+
+from poorhttp import logs
+from poorhttp.errors import RequestTimeout
+from poorhttp.plugins.asgi.native import reason_phrases
+from poorhttp.worker.wsgi import report_failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future, Task
+    from collections.abc import Callable
+    from typing import Any
+
+    from poorhttp.plugins.asgi.native import Request
+    from poorhttp.plugins.asgi.scope import Scope
+
+    Message = dict[str, Any]
+
+#: Into which parts of all bodies are received, one after another: no call waits while it is used.
+BUFFER = memoryview(bytearray(256 * 1024))
+
+#: Status lines by their codes.
+STATUS_LINES = {code: f"{code} {phrase}" for code, phrase in reason_phrases().items()}
+
+#: Seconds after which a body is asked for again of which nothing comes: its client may be too slow.
+RETRY = 1.0
+
+# How far the response is.
+NEW, STARTED, SENDING, ENDED = range(4)
+
+
+class HttpExchange:
+    """A request and its response; `run` is the coroutine of its task.
+
+    Attributes:
+        request: that of the reactor.
+        task: in which the application runs.
+        cancelled: the server has cancelled the task, and logged why.
+        overdue: the same, because of `request_timeout`.
+    """
+
+    __slots__ = (
+        *("_body_left", "_given", "_is_left", "_loop", "_phase", "_scope", "_wants", "_waiters"),
+        *("_wrap_notice", "cancelled", "overdue", "request", "task"),
+    )
+    task: Task[None]
+
+    def __init__(
+        self,
+        request: Request,
+        scope: Scope,
+        loop: AbstractEventLoop,
+        wrap_notice: Callable[[Callable[[], object]], Callable[[], object]] | None,
+    ) -> None:
+        """Take a request; `wrap_notice` makes a function that any thread may call, if needed."""
+        self.request = request
+        self.cancelled = self.overdue = False
+        self._scope = scope
+        self._loop = loop
+        self._wrap_notice = wrap_notice
+        self._phase = NEW
+        self._body_left = request.streamed
+        self._given = self._is_left = False
+        self._waiters: list[Future[None]] = []
+        self._wants = [False, False]
+
+    async def run(self, application: Any) -> None:
+        """Run the application, and see to its failure. Raises nothing."""
+        try:
+            await application(self._scope, self.receive, self.send)
+            if self._phase != ENDED:
+                self._end_unfinished()
+        except BaseException as error:
+            self._fail(error)
+
+    async def receive(self) -> Message:
+        """Return the next message: a part of the body, or that the client has left."""
+        while self._body_left and self._phase != ENDED:
+            message = self._receive_nowait()
+            if message is not None:
+                if len(message.get("body", b"")) == len(BUFFER):
+                    # Others have their turn, too, while a client sends as fast as it is read.
+                    await sleep(0)
+                return message
+            timer = self._loop.call_later(RETRY, self._wake)
+            try:
+                await self._wait(data=True)
+            finally:
+                timer.cancel()
+        if not self._given:
+            self._given = True
+            return {"type": "http.request", "body": self._whole_body(), "more_body": False}
+        while not (self._phase == ENDED or self._is_left or self.request.client_disconnected()):
+            await self._wait()
+        self._is_left = self._phase != ENDED
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the response; waits while the client does not read.
+
+        Raises:
+            OSError: the client has left.
+            RuntimeError: a message that does not follow the one before.
+            TypeError, ValueError: a message that cannot be sent.
+        """
+        kind = message["type"]
+        if self._is_left:
+            raise ConnectionResetError("the client has left")
+        if kind == "http.response.body" and NEW < self._phase < ENDED:
+            body = message.get("body", b"")
+            if type(body) is not bytes:
+                body = bytes(memoryview(body))
+            if message.get("more_body"):
+                await self._send_piece(body)
+                return
+            taken = self.request.finish_nowait(body)
+            while taken < len(body):
+                await self._wait(room=True)
+                taken = self.request.finish_nowait(body, taken)
+            self._end()
+        elif kind == "http.response.start" and self._phase == NEW:
+            status = message["status"]
+            line = STATUS_LINES.get(status) or f"{int(status)} Unknown"
+            self.request.start_bytes(line, message.get("headers", ()))
+            self._phase = STARTED
+        else:
+            state = ("before http.response.start", "", "", "behind the end of the response")
+            where = "a second time" if kind == "http.response.start" else state[self._phase]
+            raise RuntimeError(f"{kind} was sent {where}".rstrip())
+
+    async def _send_piece(self, body: bytes) -> None:
+        request = self.request
+        if body:
+            while (taken := request.send_nowait(body)) < len(body):
+                body = body[taken:]
+                self._phase = SENDING
+                await self._wait(room=True)
+        elif self._phase == STARTED:
+            request.send_head()
+        self._phase = SENDING
+
+    def _receive_nowait(self) -> Message | None:
+        """Return what has come of the body; `None`: nothing."""
+        filled = 0
+        try:
+            while filled < len(BUFFER):
+                length = self.request.receive_nowait(BUFFER[filled:])
+                if length is None:
+                    break
+                if not length:
+                    self._body_left, self._given = False, True
+                    break
+                filled += length
+        except ConnectionResetError:
+            self._body_left, self._given, self._is_left = False, True, True
+            return {"type": "http.disconnect"}
+        if not filled and self._body_left:
+            return None
+        more = self._body_left
+        return {"type": "http.request", "body": bytes(BUFFER[:filled]), "more_body": more}
+
+    def _whole_body(self) -> bytes:
+        """Return the body that the server has received before; mostly empty."""
+        if self._phase == ENDED or not any(
+            name in (b"content-length", b"transfer-encoding") for name, _ in self._scope["headers"]
+        ):
+            return b""
+        environ = self.request.take_environ()
+        body: bytes = environ["wsgi.input"].read()
+        return body
+
+    async def _wait(self, *, data: bool = False, room: bool = False) -> None:
+        """Wait until data or room may have come, the client has left, or the response has ended."""
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        # Another call of `notify` replaces that of another task of the application.
+        self._wants = [data or self._wants[0], room or self._wants[1]]
+        function = self._wrap_notice(self._wake) if self._wrap_notice is not None else self._wake
+        self.request.notify(function, data=self._wants[0], room=self._wants[1])
+        await waiter
+
+    def _wake(self) -> None:
+        waiters, self._waiters, self._wants = self._waiters, [], [False, False]
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _end(self) -> None:
+        self._phase = ENDED
+        if self._waiters:
+            self._wake()
+
+    def _end_unfinished(self) -> None:
+        """End a response that the application has not completed."""
+        if self._is_left or self.request.client_disconnected():
+            self._end_left()
+            return
+        ending = "without a response" if self._phase == NEW else "before the end of its response"
+        raise RuntimeError(f"the application returned {ending}")
+
+    def _end_left(self) -> None:
+        what = self.request.name
+        self.request.abort()
+        logs.write("info", f"{what}: the client left before the end of the response", what)
+        self._end()
+
+    def _fail(self, error: BaseException) -> None:
+        request = self.request
+        if self._is_left and isinstance(error, ConnectionResetError):
+            self._end_left()
+            return
+        if self.cancelled and isinstance(error, CancelledError):
+            request.abort()
+        elif self._phase == ENDED and not request.foreign:
+            what, scope = request.name, self._scope
+            after = f"behind its response to {scope['method']} {scope['path']!r}"
+            logs.exception(f"{what}: the application failed {after}", error, what)
+        else:
+            request.disarm_timeout()
+            is_late = self.overdue and isinstance(error, CancelledError)
+            ours: Any = request
+            report_failure(ours, RequestTimeout() if is_late else error)
+        self._end()

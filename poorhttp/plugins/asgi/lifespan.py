@@ -1,0 +1,126 @@
+"""The lifespan of an ASGI application: its startup before the first request, and its shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+
+from poorhttp import logs
+from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.plugins.asgi.applications import Mounted
+from poorhttp.targets.module import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Message = dict[str, Any]
+
+
+class Lifespan:
+    """Calls an application with the scope `lifespan`, in a task as long as the worker serves."""
+
+    def __init__(self, mounted: Mounted, loop: asyncio.AbstractEventLoop) -> None:
+        self.mounted = mounted
+        #: Set in the scope by the application; each request gets a copy.
+        self.state: dict[str, Any] = {}
+        #: True: the application has completed its startup; False: it does not know the protocol.
+        self._started: asyncio.Future[bool] = loop.create_future()
+        self._stopping = loop.create_future()
+        self._stopped = loop.create_future()
+        self._messages = ["lifespan.startup", "lifespan.shutdown"]
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+
+    async def startup(self, *, is_required: bool) -> bool:
+        """Wait until the application has started; return whether it takes part in the protocol.
+
+        Raises:
+            ApplicationError: its startup has failed, or it does not know the protocol although that
+                `is_required`.
+        """
+        self._task = self._loop.create_task(self._run(is_required=is_required))
+        if not await self._started:
+            return False
+        self.mounted.state = self.state
+        return True
+
+    async def shutdown(self, timeout: float) -> None:
+        """Tell the application that no more requests come, and wait until it has finished."""
+        if self._task is None or self._task.done():
+            return
+        self._stopping.set_result(None)
+        ends = self._stopped, self._task
+        done, _ = await asyncio.wait(ends, timeout=timeout, return_when="FIRST_COMPLETED")
+        if not done:
+            logs.write("error", f"{self._name}: the shutdown takes longer than graceful_timeout")
+        elif self._stopped.done() and self._stopped.result():
+            logs.write("error", f"{self._name}: the shutdown failed: {self._stopped.result()}")
+        if not self._task.done():
+            await asyncio.wait((self._task,), timeout=0.1)
+        self._task.cancel()
+
+    @property
+    def _name(self) -> str:
+        return f"{self.mounted.target or 'the application'} (lifespan)"
+
+    async def _run(self, *, is_required: bool) -> None:
+        scope = {
+            "type": "lifespan",
+            "asgi": {"version": "3.0", "spec_version": "2.0"},
+            "state": self.state,
+        }
+        try:
+            await self.mounted.application(scope, self._receive, self._send)
+        except Stopped:
+            raise
+        except BaseException as error:
+            if self._started.done():
+                if not isinstance(error, asyncio.CancelledError):
+                    logs.exception(f"{self._name} failed", error)
+            elif len(self._messages) == 2 and not is_required:
+                # It has asked for nothing: it does not know the protocol.
+                logs.write("debug", f"{self._name}: not used, because {describe(error)}")
+                self._started.set_result(False)
+            else:
+                logs.exception(f"{self._name}: the startup failed", error)
+                self._fail(describe(error), error)
+        else:
+            if not self._started.done():
+                if is_required:
+                    self._fail("it returned without lifespan.startup.complete")
+                else:
+                    self._started.set_result(False)
+
+    def _fail(self, why: str, cause: BaseException | None = None) -> None:
+        error = ApplicationError(f"{self._name}: the startup failed: {why}")
+        error.__cause__ = cause
+        self._started.set_exception(error)
+
+    async def _receive(self) -> Message:
+        if len(self._messages) == 1:
+            await self._stopping
+        elif not self._messages:
+            # Nothing comes any more.
+            await self._loop.create_future()
+        return {"type": self._messages.pop(0)}
+
+    async def _send(self, message: Message) -> None:
+        kind = message["type"]
+        text = str(message.get("message", ""))
+        if kind in ("lifespan.startup.complete", "lifespan.startup.failed"):
+            if self._started.done():
+                raise RuntimeError(f"{kind} was sent when the startup was over")
+            if kind == "lifespan.startup.complete":
+                self._started.set_result(True)
+                return
+            # Some frameworks send the whole traceback.
+            lines = text.strip().splitlines() or ["no reason is given"]
+            if len(lines) > 1:
+                logs.write("error", f"{self._name}: the startup failed", traceback=text)
+            self._fail(lines[-1])
+        elif kind in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):
+            if not self._stopped.done():
+                failed = kind == "lifespan.shutdown.failed"
+                self._stopped.set_result((text or "no reason is given") if failed else "")
+        else:
+            raise RuntimeError(f"{kind} is no message of the lifespan protocol")

@@ -1,0 +1,199 @@
+"""Mode `asyncio`: a task for each request of an ASGI application, in one event loop.
+
+The event loop watches the reactor's descriptor. WSGI applications run in a pool of threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from importlib.util import find_spec
+
+from poorhttp import logs
+from poorhttp._core import client_disconnected
+from poorhttp.plugins.asgi.applications import answering
+from poorhttp.plugins.asgi.exchange import HttpExchange
+from poorhttp.plugins.asgi.lifespan import Lifespan
+from poorhttp.plugins.asgi.options import Asgi
+from poorhttp.plugins.asgi.scope import of_http
+from poorhttp.plugins.asgi.worker_hooks import HOOKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+    from typing import Any
+
+    from poorhttp.plugins.asgi.interrupter import TaskInterrupter
+    from poorhttp.plugins.asgi.native import Reactor, Request
+    from poorhttp.worker.worker import Worker
+
+#: Most requests that are started before the loop handles other events.
+MAX_BATCH = 64
+
+#: Seconds that the shutdown of applications has at least, when requests have taken up all of
+#: `graceful_timeout`. The main process kills the worker a second after that.
+LEAST_SHUTDOWN = 0.7
+
+
+def run(worker: Worker) -> None:
+    """Serve until the reactor stops."""
+    loop = new_loop(worker.settings.of(Asgi).asgi_loop)
+    asyncio.set_event_loop(loop)
+    try:
+        EventLoop(worker, loop).run()
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def new_loop(name: str) -> asyncio.AbstractEventLoop:
+    """Make an event loop, as the option `asgi_loop` says."""
+    if name == "uvloop" or (name == "auto" and find_spec("uvloop") is not None):
+        import uvloop
+
+        loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        return loop
+    return asyncio.SelectorEventLoop()
+
+
+class EventLoop:
+    """Serves the requests of a worker in an event loop."""
+
+    reactor: Reactor
+    _interrupter: TaskInterrupter | None = None
+    _pool: ThreadPoolExecutor | None = None
+    _deadline = 0.0  # until when requests may run, once the server stops
+
+    def __init__(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
+        self._worker = worker
+        self._loop = loop
+        self._whole = HOOKS.whole(worker.settings, worker.application)
+        self._mounted = HOOKS.mounted(worker.settings)
+        asgi = [each for each in self._mounted if each.is_asgi]
+        self._lifespans = [Lifespan(each, loop) for each in asgi]
+        #: Who answers all requests, if there is only one ASGI application.
+        self._only = asgi[0] if asgi and self._whole is asgi[0] else None
+        self._exchanges: dict[asyncio.Task[None], HttpExchange] = {}
+        # WSGI applications in threads may find events of other requests.
+        self._wrap_notice: Callable[..., Any] | None = None
+        if self._only is None:
+            self._wrap_notice = partial(partial, loop.call_soon_threadsafe)
+
+    def run(self) -> None:
+        """Start the applications, serve until the reactor has stopped, and stop them."""
+        self._loop.set_exception_handler(log_exception)
+        try:
+            for each in self._lifespans:
+                self._loop.run_until_complete(self._start(each))
+            self._serve()
+        finally:
+            self._shut_down()
+
+    async def _start(self, lifespan: Lifespan) -> None:
+        when = self._worker.settings.of(Asgi).asgi_lifespan
+        if when != "off":
+            await lifespan.startup(is_required=when == "on")
+
+    def _serve(self) -> None:
+        worker, loop = self._worker, self._loop
+        reactor: Any = worker.reactor(
+            external_loop=True,
+            # WSGI applications run in threads.
+            client_disconnected=client_disconnected,
+            new_interrupter=self._new_interrupter,
+        )
+        self.reactor = reactor
+        loop.add_reader(reactor.fileno(), self._serve_ready)
+        try:
+            worker.run(loop.run_forever, reactor)
+        finally:
+            loop.remove_reader(reactor.fileno())
+        reactor.flush_log()
+
+    def _new_interrupter(self, signals: Any) -> TaskInterrupter:
+        from poorhttp.plugins.asgi.interrupter import TaskInterrupter
+
+        self._interrupter = TaskInterrupter(signals, self._loop)
+        return self._interrupter
+
+    def _serve_ready(self) -> None:
+        reactor = self.reactor
+        if reactor.foreign:
+            # This process was forked by the application, and has inherited the loop.
+            self._loop.remove_reader(reactor.fileno())
+            return
+        for _ in range(MAX_BATCH):
+            request = reactor.poll()
+            if request is None:
+                break
+            self._begin(request)
+        else:
+            self._loop.call_soon(self._serve_ready)
+        if reactor.stopping and not self._deadline:
+            timeout = self._worker.settings.graceful_timeout
+            self._deadline = time.monotonic() + timeout
+            self._loop.call_later(timeout, self._give_up)
+        if reactor.finished:
+            self._loop.stop()
+
+    def _begin(self, request: Request) -> None:
+        """Have a request answered: in a task, or in a thread of the pool."""
+        head = request.take_head()
+        mounted, prefix = self._only, ""
+        if mounted is None:
+            mounted, prefix = answering(self._whole, head)
+        if mounted is None or not mounted.is_asgi:
+            self._begin_in_thread(request)
+            return
+        scope = of_http(head, mounted.state)
+        if prefix:
+            scope["root_path"] += prefix
+        exchange = HttpExchange(request, scope, self._loop, self._wrap_notice)
+        if self._interrupter is not None:
+            self._interrupter.beginning = exchange
+            request.begin()
+            self._interrupter.beginning = None
+        exchange.task = task = self._loop.create_task(exchange.run(mounted.application))
+        self._exchanges[task] = exchange
+        task.add_done_callback(self._exchanges.pop)
+
+    def _begin_in_thread(self, request: Request) -> None:
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(self._worker.settings.threads, "poorhttp")
+        self._pool.submit(self._worker.serve, self._worker.application, (request,))
+
+    def _give_up(self) -> None:
+        """End requests that take longer than `graceful_timeout`."""
+        for task, exchange in self._exchanges.items():
+            what = exchange.request.name
+            logs.write("warning", f"{what}: cancelled, because graceful_timeout is over", what)
+            exchange.cancelled = True
+            task.cancel()
+        self._loop.call_later(0.1, self.reactor.give_up)
+
+    def _shut_down(self) -> None:
+        """Stop the applications, and end what they have left behind in the loop."""
+        left = self._deadline - time.monotonic()
+        until = self._loop.time() + max(left, LEAST_SHUTDOWN)
+        for each in reversed(self._lifespans):
+            self._loop.run_until_complete(each.shutdown(until - self._loop.time()))
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        ends = asyncio.wait(tasks, timeout=0.5) if tasks else self._loop.shutdown_asyncgens()
+        self._loop.run_until_complete(ends)
+
+
+def log_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Write an exception that no task of the application has handled to the error log."""
+    message, error = f"event loop: {context.get('message')}", context.get("exception")
+    if isinstance(error, BaseException):
+        logs.exception(message, error)
+    else:
+        logs.write("error", message)

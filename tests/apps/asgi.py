@@ -1,0 +1,150 @@
+"""An ASGI application that answers in the way that the path names, and a WSGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+Message = dict[str, Any]
+
+#: What has happened, for `/events`.
+EVENTS: list[str] = []
+
+NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("NUMBER", default=0)
+
+
+async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Answer a request, or take part in the lifespan."""
+    if scope["type"] == "lifespan":
+        await lifespan(scope, receive, send)
+        return
+    path, query = scope["path"], scope["query_string"].decode()
+
+    async def answer(text: str, status: int = 200) -> None:
+        headers = [(b"content-type", b"text/plain"), [b"x-path", path.encode()]]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+    if path == "/scope":
+        text = repr(scope)
+        scope["state"]["changed"] = scope["headers"].append((b"x", b"y"))
+        await answer(text)
+    elif path == "/echo":
+        parts = []
+        while True:
+            message = await receive()
+            assert message["type"] == "http.request", message
+            parts.append(message["body"])
+            EVENTS.append(f"got {len(b''.join(parts))}")
+            if not message["more_body"]:
+                break
+        await answer(f"{len(b''.join(parts))} {set(b''.join(parts))}")
+    elif path == "/pieces":
+        for number in range(3):
+            if number == 0:
+                await send({"type": "http.response.start", "status": 200})
+                await send({"type": "http.response.body", "more_body": True})
+            piece = f"{number}\n".encode()
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        while query == "gate" and "opened" not in EVENTS:
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.body"})
+        assert (await receive())["type"] == "http.request"
+        assert (await receive())["type"] == "http.disconnect"
+    elif path == "/large":
+        size = int(query)
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"x" * size, "more_body": True})
+        EVENTS.append("half")
+        await send({"type": "http.response.body", "body": b"y" * size})
+        EVENTS.append("sent")
+    elif path == "/left":
+        EVENTS.append("waits")
+        assert (await receive())["type"] == "http.request"
+        assert (await receive())["type"] == "http.disconnect"
+        EVENTS.append("left")
+        try:
+            await answer("too late")
+        except OSError as error:
+            EVENTS.append(f"an OSError: {error}")
+    elif path == "/event":
+        EVENTS.append(query)
+        await answer("noted")
+    elif path == "/events":
+        await answer(repr(EVENTS))
+    elif path == "/fail":
+        if query == "late":
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": b"some", "more_body": True})
+        elif query == "behind":
+            await answer("all")
+        elif query in ("nothing", "cancelled"):
+            if query == "cancelled":
+                raise asyncio.CancelledError
+            return
+        elif query == "order":
+            await send({"type": "http.response.body"})
+        elif query == "split":
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b\r\nc: d")]}
+            )
+        raise RuntimeError(f"meant to fail: {query}")
+    elif path == "/context":
+        before = NUMBER.get()
+        NUMBER.set(int(query))
+        await asyncio.sleep(0)
+        await answer(f"{before} {NUMBER.get()}")
+    elif path == "/sleep":
+        EVENTS.append("sleeps")
+        try:
+            await asyncio.sleep(600)
+        finally:
+            EVENTS.append("woken")
+            note("woken")
+    elif path == "/block":
+        time.sleep(600)
+    else:
+        await answer("asgi")
+
+
+async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    how = os.environ.get("LIFESPAN", "")
+    if how == "unknown":
+        raise ValueError("only http")
+    assert (await receive())["type"] == "lifespan.startup"
+    if how == "raises":
+        raise RuntimeError("no database")
+    if how == "fails":
+        text = "Traceback (most recent call last):\n  ...\nRuntimeError: no database\n"
+        await send({"type": "lifespan.startup.failed", "message": text})
+        return
+    scope["state"]["started"] = True
+    await send({"type": "lifespan.startup.complete"})
+    note("started")
+    assert (await receive())["type"] == "lifespan.shutdown"
+    note("stopped")
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def note(what: str) -> None:
+    """Write what happens to the file that the environment names."""
+    if name := os.environ.get("NOTES"):
+        with open(name, "a") as file:
+            file.write(f"{what}\n")
+
+
+def wsgi(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with the thread, and what the environ says of threads and paths."""
+    main = threading.current_thread() is threading.main_thread()
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    length = len(environ["wsgi.input"].read())
+    paths = environ["SCRIPT_NAME"], environ["PATH_INFO"]
+    return [repr((main, *paths, length)).encode()]

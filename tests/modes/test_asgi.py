@@ -1,0 +1,211 @@
+"""Mode asyncio: ASGI applications over HTTP, their lifespan and their faults; WSGI in threads."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from ast import literal_eval
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.testkit.client import Connection
+from tests.testkit.server import ROOT, Server, command, run, wait_for
+
+APP = "tests/apps/asgi.py"
+
+#: So that the tests run with the same loop wherever they run.
+LOOP = ("--asgi-loop", "asyncio")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--http2", "on", tracebacks=True) as running:
+        yield running
+
+
+def events(server: Server) -> list[str]:
+    found: list[str] = literal_eval(server.get("/events").body.decode())
+    return found
+
+
+def wait_event(server: Server, event: str) -> None:
+    wait_for(lambda: event in events(server), f"the application notes {event}")
+
+
+def test_scope(server: Server) -> None:
+    connection = server.connect()
+    target = "/scope?a=%20b"
+    fields = ("X-A: 1", "X_A: 2", "Cookie: a=b", "cookie: c=d", "x-b: \xe9")
+    for _ in range(2):
+        # The head of the second request is known, and what the application has changed is not kept.
+        response = connection.request("GET", target, *fields)
+        scope: dict[str, Any] = literal_eval(response.body.decode())
+        port = connection.socket.getsockname()[1]
+        headers = scope.pop("headers")
+        assert headers == [
+            (b"host", b"test"),
+            (b"x-a", b"1"),
+            (b"x-b", b"\xe9"),
+            (b"cookie", b"a=b; c=d"),
+        ]
+        assert scope == {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": "/scope",
+            "raw_path": b"/scope",
+            "query_string": b"a=%20b",
+            "root_path": "",
+            "client": ("127.0.0.1", port),
+            "server": ("127.0.0.1", server.port),
+            "extensions": {},
+            "state": {"started": True},
+        }
+    response = connection.request("GET", "/%c3%A4%2f%ff")
+    assert dict(response.headers)["x-path"] == "/\xc3\xa4/\xef\xbf\xbd"
+
+
+def test_bodies(server: Server) -> None:
+    """Bodies are given in parts while they come, and as a whole in one system call."""
+    connection = server.connect()
+    assert connection.request("POST", "/echo", body=b"ab" * 500_000).body == b"1000000 {97, 98}"
+    connection.send(
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+    )
+    wait_event(server, "got 3")
+    connection.send(b"2\r\nde\r\n0\r\n\r\n")
+    assert connection.response().body.startswith(b"5 ")
+    connection.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n")
+    assert connection.response().status == 400
+
+
+def test_pieces(server: Server) -> None:
+    connection = server.connect()
+    connection.send_request("GET", "/pieces?gate")
+    assert connection.socket.recv(1) == b"H"
+    server.get("/event?opened")
+    rest = b""
+    while not rest.endswith(b"0\r\n\r\n"):
+        rest += connection.socket.recv(10_000)
+    assert b"Transfer-Encoding: chunked\r\n" in rest
+    assert connection.request("HEAD", "/pieces").status == 200
+    assert connection.request("GET", "/").body == b"asgi"
+
+
+def test_clients_that_read_slowly_and_leave() -> None:
+    # Nothing of responses is written to a file.
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--spool-limit", "0") as server:
+        read_slowly_and_leave(server)
+
+
+def read_slowly_and_leave(server: Server) -> None:
+    size = 30_000_000
+    slow = server.connect()
+    slow.send_request("GET", f"/large?{size}")
+    assert slow.socket.recv(1, socket.MSG_PEEK) == b"H"
+    # The application waits, and others are answered.
+    assert "half" not in events(server)
+    assert len(slow.response().body) == 2 * size
+    wait_event(server, "sent")
+    with Connection(("127.0.0.1", server.port)) as leaver:
+        leaver.send_request("GET", "/left")
+        wait_event(server, "waits")
+    wait_event(server, "left")
+    wait_for(lambda: any("an OSError" in each for each in events(server)), "an OSError of send")
+
+
+def test_context_of_each_request(server: Server) -> None:
+    assert [server.get(f"/context?{number}").body for number in (1, 2)] == [b"0 1", b"0 2"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("early", 500, "RuntimeError: meant to fail: early"),
+        ("nothing", 500, "RuntimeError: the application returned without a response"),
+        ("cancelled", 500, "CancelledError"),
+        ("order", 500, "RuntimeError: http.response.body was sent before http.response.start"),
+        ("split", 500, "ValueError: header a: a control character would split the response"),
+        ("late", 200, "RuntimeError: meant to fail: late"),
+        ("behind", 200, "failed behind its response to GET '/fail': RuntimeError"),
+    ],
+)
+def test_failures(server: Server, query: str, status: int, words: str) -> None:
+    start = server.log_size()
+    connection = server.connect()
+    connection.send_request("GET", f"/fail?{query}")
+    if query == "late":
+        assert connection.socket.recv(10_000).startswith(b"HTTP/1.1 200")
+        wait_for(lambda: not connection.socket.recv(10_000), "the end of an incomplete response")
+    else:
+        assert connection.response().status == status
+    wait_for(lambda: words in server.log(start), f"{words} in the log")
+    assert server.get("/").body == b"asgi"
+
+
+def test_wsgi_beside_asgi() -> None:
+    mounts = ("--mount", f"/old={APP}:wsgi", "--static", "/files=tests/apps")
+    with Server(f"{APP}:app", "asyncio", *LOOP, *mounts) as server:
+        assert server.get("/new").body == b"asgi"
+        response = server.connect().request("POST", "/old/x", body=b"abc")
+        assert literal_eval(response.body.decode()) == (False, "/old", "/x", 3)
+        assert server.get("/files/asgi.py").body.startswith(b'"""An ASGI')
+
+
+def test_asgi_below_a_prefix() -> None:
+    with Server(f"{APP}:wsgi", "asyncio", *LOOP, "--mount", f"/scope={APP}:app") as server:
+        response = server.connect().request("POST", "/old", body=b"abc")
+        assert literal_eval(response.body.decode()) == (False, "", "/old", 3)
+        scope = literal_eval(server.get("/scope").body.decode())
+        assert (scope["root_path"], scope["path"]) == ("/scope", "/scope")
+
+
+def test_stop_of_requests_that_take_too_long(tmp_path: Path) -> None:
+    """They are cancelled behind `graceful_timeout`, then the application is shut down."""
+    notes = tmp_path / "notes"
+    env = {"NOTES": str(notes), "POORHTTP_GRACEFUL_TIMEOUT": "1"}
+    with Server(f"{APP}:app", "asyncio", *LOOP, env=env) as server:
+        server.connect().send_request("GET", "/sleep")
+        wait_event(server, "sleeps")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert notes.read_text() == "started\nwoken\nstopped\n"
+        assert "GET /sleep: cancelled, because graceful_timeout is over" in server.log()
+        server.kill()
+
+
+@pytest.mark.parametrize(("path", "verb"), [("/sleep", "waits"), ("/block", "is")])
+def test_request_timeout(path: str, verb: str) -> None:
+    options = ("--request-timeout", "0.5")
+    with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+        assert server.get(path).status == 504
+        server.wait_log(f"(request_timeout) the application {verb} in {ROOT / APP}:")
+        assert server.get("/").body == b"asgi"
+
+
+@pytest.mark.parametrize(
+    ("how", "option", "words"),
+    [
+        ("raises", "auto", "the startup failed: RuntimeError: no database"),
+        ("fails", "auto", "the startup failed: RuntimeError: no database"),
+        ("unknown", "on", "the startup failed: ValueError: only http"),
+    ],
+)
+def test_startup_that_fails(how: str, option: str, words: str) -> None:
+    options = ("--mode", "asyncio", *LOOP, "--asgi-lifespan", option)
+    words_of = command("serve", f"{APP}:app", "--bind", "127.0.0.1:0", *options)
+    done = run(*words_of, env={"LIFESPAN": how})
+    assert done.returncode == 4, done.stderr
+    assert f"poorhttp: {APP}:app (lifespan): {words}" in done.stderr
+
+
+@pytest.mark.parametrize(("how", "option"), [("unknown", "auto"), ("fails", "off")])
+def test_applications_without_lifespan(how: str, option: str) -> None:
+    options = (*LOOP, "--asgi-lifespan", option)
+    with Server(f"{APP}:app", "asyncio", *options, env={"LIFESPAN": how}) as server:
+        assert server.get("/").body == b"asgi"
