@@ -85,6 +85,8 @@ def highest(sample: Record, one: Condition) -> str:
     """A sentence on the rate up to which a condition on a latency does not hold, if one changed."""
     if one.name not in ("p50", "p99") or one.sign != ">" or not sample.get("ramp"):
         return ""
+    if disturbance.warning([sample]):
+        return "The machine was busy, so the highest rate is not to be told."
     parts = [part for part in sample["windows"] if part["rate"]]
     limit, ascending = f"{one.name} of {brief(one.number)} ms", sorted(parts, key=_rate)
     beyond = [part for part in ascending if one.is_beyond(part[f"{one.name}_us"] / 1000)]
