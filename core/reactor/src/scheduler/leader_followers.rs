@@ -144,7 +144,8 @@ impl LeaderFollowers {
     /// progress. While the leader waits for events, followers take them: the leader does not see what a follower puts back.
     #[inline]
     pub(crate) fn may_take(&self, me: ThreadNumber) -> bool {
-        self.ending == 0 && (self.eager > 0 || self.polling || self.leader.is_none_or(|leader| leader == me))
+        let may_lead = || self.eager > 0 || self.leader.is_none_or(|leader| leader == me);
+        self.polling || (self.ending == 0 && may_lead())
     }
 
     /// Whether this thread should poll.
@@ -268,9 +269,12 @@ impl LeaderFollowers {
         has_one
     }
 
-    /// Whether this thread, which has no request, is to end; and which thread to wake in its place.
-    pub(crate) fn leave_for_good(&mut self, me: ThreadNumber) -> Option<Wake> {
-        self.keep_one().then(|| self.hand_on(me))
+    /// Whether this thread, which has no request, is to end; and which thread to wake in its place. `is_ready`: there is a
+    /// connection to take.
+    pub(crate) fn leave_for_good(&mut self, me: ThreadNumber, is_ready: bool) -> Option<Wake> {
+        // The leader would not see that connection.
+        let may_leave = !(self.polling && is_ready);
+        (may_leave && self.keep_one()).then(|| self.hand_on(me))
     }
 
     /// Whether the standby waits for one tick only.
@@ -445,6 +449,8 @@ mod tests {
         Running,
         Following,
         StandingBy,
+        /// Was superfluous.
+        Ended,
     }
 
     /// A reactor without sockets: events and the ends of requests come in any order, and so do the threads.
@@ -471,15 +477,32 @@ mod tests {
             self.woken.extend(asleep);
         }
 
+        fn wake(&mut self, wake: Wake) {
+            match wake {
+                Wake::None | Wake::Watcher => {}
+                Wake::Follower => self.wake_one(Doing::Following),
+                Wake::Standby => self.wake_one(Doing::StandingBy),
+            }
+        }
+
+        /// One thread is to end, unless it is the last.
+        fn end_one(&mut self) {
+            let left = self.threads.iter().filter(|doing| **doing != Doing::Ended).count();
+            if left > 1 + self.state.ending as usize {
+                self.state.end(1);
+                self.wake_one(Doing::Following);
+            }
+        }
+
         fn look(&mut self, number: usize) {
             let me = number as ThreadNumber + 1;
-            if self.state.may_take(me) && self.ready > 0 {
+            if let Some(wake) = self.state.leave_for_good(me, self.ready > 0) {
+                self.threads[number] = Doing::Ended;
+                self.wake(wake);
+            } else if self.state.may_take(me) && self.ready > 0 {
                 self.ready -= 1;
-                match self.state.dispatch(me) {
-                    Wake::None | Wake::Watcher => {}
-                    Wake::Follower => self.wake_one(Doing::Following),
-                    Wake::Standby => self.wake_one(Doing::StandingBy),
-                }
+                let wake = self.state.dispatch(me);
+                self.wake(wake);
                 self.threads[number] = Doing::Running;
             } else if self.state.may_poll(me) {
                 self.state.start_polling(me);
@@ -536,7 +559,8 @@ mod tests {
         }
     }
 
-    /// However requests stall: as long as a thread is free, a thread waits for events, and no ready connection is left.
+    /// However requests stall, and threads end: as long as a thread is free, a thread waits for events, and no ready connection is
+    /// left.
     #[test]
     fn nothing_waits_while_a_thread_is_free() {
         for (seed, count) in (0..200).zip([1, 2, 3, 4, 8].into_iter().cycle()) {
@@ -552,6 +576,9 @@ mod tests {
                 // Some requests are quick, others take very long: only some threads get on.
                 let quick = model.any(1 << count);
                 model.pipelining = model.any(2) == 0;
+                if model.any(100) == 0 {
+                    model.end_one();
+                }
                 for _ in 0..model.any(800) {
                     let number = model.any(count);
                     if quick >> number & 1 == 1 && !model.step(number) {
@@ -559,7 +586,7 @@ mod tests {
                     }
                 }
                 model.settle();
-                let free = model.threads.iter().any(|doing| *doing != Doing::Running);
+                let free = model.threads.iter().any(|doing| !matches!(doing, Doing::Running | Doing::Ended));
                 let polled = model.threads.contains(&Doing::Polling);
                 assert!(
                     !free || polled && model.ready == 0,

@@ -81,11 +81,12 @@ pub(crate) fn wait(state: &Arc<State>) -> Waited {
         state.waiters.wake_all();
         return Waited::Finished;
     }
-    if let Some(wake) = shared.threads.leave_for_good(me) {
+    let is_ready = shared.connections.ready() > 0;
+    if let Some(wake) = shared.threads.leave_for_good(me, is_ready) {
         state.waiters.wake(wake);
         return Waited::Superfluous;
     }
-    if shared.connections.ready() > 0 && shared.threads.may_take(me) {
+    if is_ready && shared.threads.may_take(me) {
         return Waited::Woken;
     }
     if shared.threads.may_poll(me) {

@@ -257,3 +257,47 @@ fn stays_in_a_steady_load() {
     let (least, most) = (threads.iter().min(), threads.iter().max());
     assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1), "{least:?} to {most:?}");
 }
+
+/// A worker with 40 threads, none of which is idle, and requests that wait.
+fn look(now: u64, is_free: bool) -> Look {
+    let interpreter_is_free = Some(is_free);
+    Look { now, threads: 40, idle: 0, waits: true, interpreter_is_free, is_overloaded: false, has_memory: true }
+}
+
+#[test]
+fn one_look_is_not_enough() {
+    let mut count = ThreadCount::new(LEAST, MOST, 0);
+    let looks = [look(0, true), look(5, false), look(10, true), look(15, true), look(20, true)];
+    let changes = looks.map(|look| count.decide(&look));
+    assert_eq!(changes, [Change::None, Change::None, Change::None, Change::Add, Change::Add]);
+    let waits_anew = [Look { waits: false, ..look(25, true) }, look(30, true), look(35, true)];
+    assert_eq!(waits_anew.map(|look| count.decide(&look)), [Change::None, Change::None, Change::Add]);
+    assert_eq!(count.decide(&Look { has_memory: false, ..look(40, true) }), Change::None);
+    assert_eq!((count.waited(40), count.decide(&Look { threads: MOST, ..look(45, true) })), (10, Change::None));
+}
+
+#[test]
+fn idle_threads_end_after_the_whole_window() {
+    let mut count = ThreadCount::new(LEAST, MOST, 0);
+    let mut idle = |now, idle| count.decide(&Look { waits: false, interpreter_is_free: None, idle, ..look(now, true) });
+    assert_eq!(idle(1, 30), Change::None, "it has just begun");
+    assert_eq!(idle(HALF, 30), Change::None, "nothing is known of the time before");
+    assert_eq!(idle(HALF + 1, 20), Change::None);
+    assert_eq!(idle(2 * HALF, 30), Change::None, "some were needed just now");
+    assert_eq!(idle(3 * HALF, 30), Change::End(19), "all but one of those that were not needed");
+    assert_eq!(idle(4 * HALF, 2), Change::None, "so many may be idle");
+}
+
+/// How often threads are to end while the interpreter is held, in so many milliseconds.
+fn ends(count: &mut ThreadCount, times: std::ops::Range<u64>) -> usize {
+    times.step_by(20).filter(|now| matches!(count.decide(&look(*now, false)), Change::End(_))).count()
+}
+
+#[test]
+fn threads_that_were_missed_are_kept() {
+    let mut count = ThreadCount::new(LEAST, MOST, 0);
+    assert!(ends(&mut count, 0..25_000) > 0);
+    assert!((25_000..26_000).step_by(5).any(|now| count.decide(&look(now, true)) == Change::Add));
+    assert_eq!(ends(&mut count, 26_000..25_000 + KEPT), 0);
+    assert!(ends(&mut count, 26_000 + KEPT..60_000 + KEPT) > 0);
+}
