@@ -59,6 +59,12 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await send({"type": "http.response.body"})
         assert (await receive())["type"] == "http.request"
         assert (await receive())["type"] == "http.disconnect"
+    elif path == "/file":
+        links = [b"</a.css>; rel=preload", b"</b.css>; rel=preload"]
+        await send({"type": "http.response.early_hint", "links": links})
+        headers = [(b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.pathsend", "path": query})
     elif path == "/large":
         size = int(query)
         await send({"type": "http.response.start", "status": 200})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import socket
 from ast import literal_eval
@@ -63,7 +64,7 @@ def test_scope(server: Server) -> None:
             "root_path": "",
             "client": ("127.0.0.1", port),
             "server": ("127.0.0.1", server.port),
-            "extensions": {},
+            "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
             "state": {"started": True},
         }
     response = connection.request("GET", "/%c3%A4%2f%ff")
@@ -95,6 +96,18 @@ def test_pieces(server: Server) -> None:
     assert b"Transfer-Encoding: chunked\r\n" in rest
     assert connection.request("HEAD", "/pieces").status == 200
     assert connection.request("GET", "/").body == b"asgi"
+
+
+@pytest.mark.parametrize("options", [(), ("--compress",)])
+def test_files_and_early_hints(options: tuple[str, ...]) -> None:
+    content = (ROOT / APP).read_bytes()
+    with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+        connection = server.connect()
+        response = connection.request("GET", f"/file?{ROOT / APP}", "Accept-Encoding: gzip")
+        assert (gzip.decompress(response.body) if options else response.body) == content
+        assert response.interim == [103]
+        assert connection.request("HEAD", f"/file?{ROOT / APP}").body == b""
+        assert connection.request("GET", "/file?/nowhere").status == 500
 
 
 def test_clients_that_read_slowly_and_leave() -> None:

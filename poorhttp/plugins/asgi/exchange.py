@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from asyncio import CancelledError, sleep
 
 from poorhttp import logs
@@ -127,6 +128,10 @@ class HttpExchange:
             line = STATUS_LINES.get(status) or f"{int(status)} Unknown"
             self.request.start_bytes(line, message.get("headers", ()))
             self._phase = STARTED
+        elif kind == "http.response.early_hint" and self._phase == NEW:
+            self.request([("Link", link.decode("latin-1")) for link in message["links"]])
+        elif kind == "http.response.pathsend" and self._phase == STARTED:
+            await self._send_file(message["path"])
         else:
             state = ("before http.response.start", "", "", "behind the end of the response")
             where = "a second time" if kind == "http.response.start" else state[self._phase]
@@ -142,6 +147,17 @@ class HttpExchange:
         elif self._phase == STARTED:
             request.send_head()
         self._phase = SENDING
+
+    async def _send_file(self, path: str) -> None:
+        with open(path, "rb", buffering=0) as file:
+            if self.request.send_file(file.fileno(), 0, os.fstat(file.fileno()).st_size):
+                self._end()
+                return
+            # It is to be compressed, piece by piece.
+            while piece := file.read(len(BUFFER)):
+                await self._send_piece(piece)
+        self.request.finish_nowait(b"")
+        self._end()
 
     def _receive_nowait(self) -> Message | None:
         """Return what has come of the body; `None`: nothing."""

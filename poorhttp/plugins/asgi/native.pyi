@@ -58,6 +58,12 @@ class Request:
         Raises: as `write`.
         """
 
+    def send_file(self, fd: int, offset: int, length: int) -> bool:
+        """Send the response with a part of a file; `False`: it is to be compressed, and sent so."""
+
+    def __call__(self, headers: list[tuple[str, str]], /) -> None:
+        """Send a response 103 with these fields."""
+
     def notify(
         self, function: Callable[[], object], *, data: bool = False, room: bool = False
     ) -> None: ...

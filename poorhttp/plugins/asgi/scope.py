@@ -47,7 +47,7 @@ def of_http(head: RequestHead, state: dict[str, Any] | None) -> Scope:
         "headers": [*fields],
         "client": client,
         "server": server,
-        "extensions": {},
+        "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
     }
     if state is not None:
         scope["state"] = state.copy()
