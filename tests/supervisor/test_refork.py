@@ -217,6 +217,7 @@ def test_a_reload_while_a_worker_finishes(tmp_path: Path) -> None:
     [
         (("--mode", "threading"), "only with preload = on"),
         (("--mode", "gevent", "--preload"), "not in mode gevent"),
+        (("--mode", "asyncio", "--preload"), "not in mode asyncio"),
         (("--preload", "--refork-after", "0"), "0 is out of range"),
     ],
 )

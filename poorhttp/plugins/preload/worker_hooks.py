@@ -30,6 +30,8 @@ class PreloadingHooks(WorkerHooks):
             raise ConfigError(f"{where} only if they serve HTTP: other connections may never end")
         if settings.mode == "gevent":
             raise ConfigError(f"{where} not in mode gevent, whose hub and greenlets they would run")
+        if settings.mode == "asyncio":
+            raise ConfigError(f"{where} not in mode asyncio, whose event loop they would run")
 
 
 HOOKS = PreloadingHooks()
