@@ -29,5 +29,6 @@ reads what it used and appends records; the report is made from these.
 - `programs`: installed programs: path, version, package.
 - `apps/`: the applications that servers are measured with.
 - `arguments`: the argument parser; selection of servers or studies by the beginnings of names.
+- `sections`: lists in INI files: of servers, and of pages of docs.
 - `errors`: errors with messages for the person who runs the lab.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import shutil
 from collections.abc import Sequence
-from configparser import ConfigParser
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from loadtests.arguments import unknown
 from loadtests.programs import ROOT
 from loadtests.reporting import markdown
 from loadtests.reporting.model import Cell, Column, Table
+from loadtests.sections import sections, texts
 from loadtests.stats.results import Results
 from loadtests.studies import command, takeaways, then_and_now
 from loadtests.studies.takeaways import Tables, Takeaway, sentence
@@ -39,15 +39,11 @@ class Made(NamedTuple):
 
 
 def _made() -> dict[str, Made]:
-    known = ConfigParser(delimiters="=", comment_prefixes="#", interpolation=None)
-    known.read(Path(__file__).with_name("benchmarks.ini"), encoding="utf-8")
     made = {}
-    for results in known.sections():
-        own = known[results]
+    for section in sections(__file__, "benchmarks.ini"):
+        own, results = texts(section), section.name
         writer = takeaways.WRITERS.get(own.get("takeaway", ""))
-        if not writer:
-            template = " ".join(own["sentence"].split())
-            writer = sentence(own["table"], own["column"], template)
+        writer = writer or sentence(own["table"], own["column"], own["sentence"])
         page, figure = own.get("page", results), own.get("figure", "")
         made[results] = Made(page, own["title"], own["command"], writer, figure)
     return made

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from configparser import ConfigParser
-from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.reporting import markdown
 from loadtests.reporting.model import Cell, Column, Table
+from loadtests.sections import sections, texts
 from loadtests.studies.takeaways import THREADS, Tables, Takeaway, sentence
 
 NAME = "then-and-now"
@@ -57,14 +56,11 @@ WRITERS: Mapping[str, Takeaway] = {"dead": _dead, "sizes": _sizes}
 
 
 def _rows() -> Iterator[Row]:
-    known = ConfigParser(delimiters="=", comment_prefixes="#", interpolation=None)
-    known.read(Path(__file__).with_name("then_and_now.ini"), encoding="utf-8")
-    for question in known.sections():
-        own = {name: " ".join(text.split()) for name, text in known[question].items()}
-        now = WRITERS.get(own.get("writer", "")) or sentence(
-            own["table"], own["column"], own["now"]
-        )
-        yield Row(own.get("study", ""), question, own["results"], own["then"], now)
+    for section in sections(__file__, "then_and_now.ini"):
+        own = texts(section)
+        now = WRITERS.get(own.get("writer", ""))
+        now = now or sentence(own["table"], own["column"], own["now"])
+        yield Row(own.get("study", ""), section.name, own["results"], own["then"], now)
 
 
 ROWS = tuple(_rows())
