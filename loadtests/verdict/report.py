@@ -6,7 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,10 +15,13 @@ from loadtests.reporting.cells import MINUS, brief
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import UNDECIDED, ZONE
+from loadtests.studies import tables
 from loadtests.verdict import stored
 from loadtests.verdict.quantities import QUANTITIES, Verdict, differences
 from loadtests.verdict.rounds import NAME
 from loadtests.verdict.thresholds import HOLDS, UNKNOWN, Condition
+
+COLOURS = ("#0b4f9e", "#c8452c")
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
             Line(title, colour, points)
             for (title, field_), colour in zip(
                 (("CPU time per request", "cpu_us"), ("p50", "p50_us")),
-                ("#0b4f9e", "#c8452c"),
+                COLOURS,
                 strict=True,
             )
             if (points := _points(own, found.names, field_))
@@ -143,8 +146,20 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
             caption="Above 1 the second takes more. Rounds that others disturbed are left out.",
             marks=True,
         )
+        calm = [one for one in own.samples if not one["disturbed"]]
+        curves = [
+            replace(
+                one,
+                lines=[
+                    replace(line, colour=hue) for line, hue in zip(one.lines, COLOURS, strict=False)
+                ],
+            )
+            for one in tables.percentiles("verdict", calm, "times")
+        ]
         text_ = [f"Load: {run['load']}. Each round measures both servers twice, as ABBA or BAAB."]
-        told.append(Section(f"{b} against {a}", text_, [figure, table(found)], headline(found)))
+        told.append(
+            Section(f"{b} against {a}", text_, [figure, *curves, table(found)], headline(found))
+        )
     return told
 
 

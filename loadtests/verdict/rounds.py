@@ -11,7 +11,7 @@ from typing import Any
 from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError, ServerFailure
-from loadtests.measure import disturbance, resources
+from loadtests.measure import disturbance, histogram, resources
 from loadtests.measure.disturbance import Disturbance
 from loadtests.measure.waiting import longer
 from loadtests.reporting.progress import Progress
@@ -154,6 +154,7 @@ class Rounds:
             "rate": round(done.rate, 1),
             "cpu_us": round(cpu / seen.answered * 1e6, 4),
             **{name: getattr(done, name) for name in ("mean_us", "p50_us", "p99_us", "max_us")},
+            "times": histogram.encode(seen.times),
             "pss": used.pss,
             "processes": used.processes,
             "start_seconds": round(start_seconds, 4),

@@ -294,3 +294,4 @@ def test_a_run(
     [section] = report.sections(store.load([raw]))
     assert isinstance(section, Section)
     assert "slower" in section.answer
+    assert "verdict-percentiles" in [part.name for part in section.parts]
