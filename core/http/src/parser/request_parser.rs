@@ -78,6 +78,13 @@ impl ReadBuffer {
         !self.is_drained() || self.head.length > 0
     }
 
+    /// Whether the current request is about the server, not about a resource: `OPTIONS *` (RFC 9110 section 9.3.7).
+    #[inline]
+    pub fn asks_server(&self) -> bool {
+        // The length comes first: other methods cost no look at the bytes.
+        self.head.method.length() == b"OPTIONS".len() && self.head.path().of(self.head_bytes()) == b"*"
+    }
+
     /// Whether the current message, even a refused one, is a HEAD request: its response has no content.
     pub fn is_head_request(&self) -> bool {
         self.bytes[self.base..self.end].starts_with(b"HEAD ")

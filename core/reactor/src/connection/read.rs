@@ -49,8 +49,7 @@ pub(crate) struct Complete {
 
 impl Complete {
     pub(crate) fn of(connection: &Connection) -> Self {
-        let asks_server = connection.request.head().is_some_and(|(head, bytes)| head.path().of(bytes) == b"*");
-        Complete { has_hung_up: connection.has_hung_up(), asks_server }
+        Complete { has_hung_up: connection.has_hung_up(), asks_server: connection.request.asks_server() }
     }
 }
 
@@ -98,6 +97,7 @@ pub(crate) fn read(
                         length.is_some_and(|length| length > 0) || buffers.read_buffer.head.gateway.is_none();
                     return Read::Body { is_certain };
                 }
+                return Read::Request(Complete::of(connection));
             }
             Event::Content(content) => {
                 if let Some(body) = &mut buffers.body

@@ -168,6 +168,12 @@ impl Request {
         Some((&buffer.head, buffer.head_bytes()))
     }
 
+    /// Whether it is about the server, not about a resource: `OPTIONS *`.
+    #[inline]
+    pub(crate) fn asks_server(&self) -> bool {
+        self.read_buffer().is_some_and(ReadBuffer::asks_server)
+    }
+
     /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead; none for a Unix
     /// socket.
     #[inline]

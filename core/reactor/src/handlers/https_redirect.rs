@@ -30,9 +30,7 @@ fn redirect(state: &Arc<State>, connection: Box<Connection>, port: u16) -> Optio
     let location = connection.request.head().and_then(|(head, bytes)| location(head, bytes, port));
     let mut exchange = match &location {
         // OPTIONS *
-        None if connection.request.head().is_some_and(|(head, bytes)| head.path().of(bytes) == b"*") => {
-            return Some(connection);
-        }
+        None if connection.request.asks_server() => return Some(connection),
         _ => Exchange::new(Arc::clone(state), connection, state.next_number(), false),
     };
     let reply = match location {

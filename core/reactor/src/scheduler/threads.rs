@@ -62,9 +62,13 @@ pub(crate) fn take(state: &Arc<State>) -> Option<(Box<Connection>, u64)> {
         shared = state.lock();
     }
     let connection = shared.connections.take_ready()?;
-    let arrived = state.queue_time.arrived();
-    // A stream may have come since the last poll: another thread has read its connection.
-    let arrived = connection.socket.transport.stream().map_or(arrived, |stream| arrived.min(stream.begun()));
+    let mut arrived = state.queue_time.arrived();
+    if connection.is_stream()
+        && let Some(stream) = connection.socket.transport.stream()
+    {
+        // It may have come since the last poll: another thread has read its connection.
+        arrived = arrived.min(stream.begun());
+    }
     state.waiters.wake(shared.threads.dispatch(me));
     if state.waiters.is_stalling() && !shared.threads.is_eager() {
         state.waiters.set_stalling(false);
