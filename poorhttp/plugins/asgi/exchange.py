@@ -69,14 +69,19 @@ class HttpExchange:
         self._waiters: list[Future[None]] = []
         self._wants = [False, False]
 
-    async def run(self, application: Any) -> None:
-        """Run the application, and see to its failure. Raises nothing."""
+    async def run(self, application: Any, exchanges: set[HttpExchange]) -> None:
+        """Run the application, and see to its failure. Raises nothing.
+
+        It is one of `exchanges` until then.
+        """
         try:
             await application(self._scope, self.receive, self.send)
             if self._phase != ENDED:
                 self._end_unfinished()
         except BaseException as error:
             self._fail(error)
+        finally:
+            exchanges.discard(self)
 
     async def receive(self) -> Message:
         """Return the next message: a part of the body, or that the client has left."""

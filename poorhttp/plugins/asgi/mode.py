@@ -75,7 +75,7 @@ class EventLoop:
         self._lifespans = [Lifespan(each, loop) for each in asgi]
         #: Who answers all requests, if there is only one ASGI application.
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
-        self._exchanges: dict[asyncio.Task[None], HttpExchange] = {}
+        self._exchanges: set[HttpExchange] = set()
         # WSGI applications in threads may find events of other requests.
         self._wrap_notice: Callable[..., Any] | None = None
         if self._only is None:
@@ -155,9 +155,9 @@ class EventLoop:
             self._interrupter.beginning = exchange
             request.begin()
             self._interrupter.beginning = None
-        exchange.task = task = self._loop.create_task(exchange.run(mounted.application))
-        self._exchanges[task] = exchange
-        task.add_done_callback(self._exchanges.pop)
+        self._exchanges.add(exchange)
+        run = exchange.run(mounted.application, self._exchanges)
+        exchange.task = self._loop.create_task(run)
 
     def _begin_in_thread(self, request: Request) -> None:
         if self._pool is None:
@@ -168,11 +168,11 @@ class EventLoop:
 
     def _give_up(self) -> None:
         """End requests that take longer than `graceful_timeout`."""
-        for task, exchange in self._exchanges.items():
+        for exchange in self._exchanges:
             what = exchange.request.name
             logs.write("warning", f"{what}: cancelled, because graceful_timeout is over", what)
             exchange.cancelled = True
-            task.cancel()
+            exchange.task.cancel()
         self._loop.call_later(0.1, self.reactor.give_up)
 
     def _shut_down(self) -> None:
