@@ -80,7 +80,7 @@ def test_no_thread_comes_while_others_compute(admin: Admin) -> None:
         assert figures["threads"] < 5, figures
 
 
-@pytest.mark.parametrize("mode", ["single", "forking", "gevent"])
+@pytest.mark.parametrize("mode", ["single", "forking", "gevent", "asyncio"])
 def test_modes_without_threads_refuse(mode: str) -> None:
     with pytest.raises(
         ConfigError, match=f"threads = auto is for mode threading; mode {mode} runs"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OTHERS = {
     "single": "runs one request at a time",
     "forking": "runs one request at a time in each worker (workers)",
+    "asyncio": "runs a task for each request, or WSGI applications in a fixed number of threads",
     "gevent": "runs a greenlet for each request, as many as there are (max_connections)",
 }
 
