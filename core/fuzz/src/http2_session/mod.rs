@@ -29,6 +29,9 @@ type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 /// Bytes of output that no step exceeds if the connection is not read from [`Connection::wants_input`] on.
 const MOST_OUTPUT: usize = 4 * Options::OUTPUT;
 
+/// Bytes that the server has not read yet, from which on the client says nothing more.
+const MOST_INPUT: usize = 256 * 1024;
+
 /// The byte at a position of the content of a stream.
 fn content(stream: u32, from: usize, length: usize) -> Vec<u8> {
     (from..from + length).map(|at| (at as u32 * 7 + stream) as u8).collect()
@@ -82,6 +85,9 @@ impl Session {
     fn step<'a>(&mut self, operation: u8, choice: usize, number: usize, rest: &'a [u8]) -> &'a [u8] {
         let (client, connection) = (&mut self.client, &mut self.connection);
         let stream = client.choose(choice);
+        if client.upstream.len() > MOST_INPUT && !(12..=26).contains(&operation) {
+            return rest;
+        }
         match operation {
             0 | 1 => client.begin(operation == 1, choice, number),
             2 | 3 => client.send(stream, number, choice & 0x80 != 0, operation == 3),
