@@ -12,6 +12,7 @@ test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `
 test_http2_attacks.py       Attacks on HTTP/2: what is borne, and the error that ends each
 test_http2_cases.py         The protocol cases over HTTP/2: the verdicts of HTTP/1
 test_http2_life.py          HTTP/2: stop, reload, binary upgrade, idle time, metrics
+test_http2_priorities.py    The order in which responses of one HTTP/2 connection are sent
 test_http2_smuggling.py     HTTP/2 by which somebody wants another request, or another version
 test_http2_streams.py       HTTP/2: streams beside each other, in turn, slow, left by their client
 test_limits.py              Limits of time and size over real connections, and responses beyond them

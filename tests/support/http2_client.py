@@ -81,6 +81,7 @@ class Client:
     Attributes:
         reads: windows are opened as content comes; if not, by `read`.
         terminated: the GOAWAY frames: error code, last stream.
+        order: the streams of the DATA frames, as they came.
         closed: the server has closed the connection.
     """
 
@@ -118,6 +119,7 @@ class Client:
         self.reads = reads
         self.streams: dict[int, Stream] = {}
         self.terminated: list[tuple[int, int]] = []
+        self.order: list[int] = []
         self.pongs = 0
         self.closed = False
         self._received = b""
@@ -273,6 +275,7 @@ class Client:
             stream.status, stream.headers = int(status), rest  # type: ignore[assignment]
         elif isinstance(event, DataReceived):
             stream.pieces.append(event.data or b"")
+            self.order.append(stream.number)
             stream.unread += event.flow_controlled_length or 0
         elif isinstance(event, StreamEnded):
             stream.ended = True

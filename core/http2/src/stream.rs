@@ -222,9 +222,29 @@ impl Streams {
         self.change(id, |stream| stream.turn = None);
     }
 
-    /// Whether streams have content to send and a window for it.
-    pub(crate) fn has_queue(&self) -> bool {
-        !self.queue.is_empty()
+    /// Whether streams have content to send and a window for it, and none that is as urgent sends.
+    pub(crate) fn may_grant(&self) -> bool {
+        let first = self.queue.first();
+        first.is_some_and(|(urgency, ..)| self.holder().is_none_or(|holder| *urgency < holder.priority.urgency))
+    }
+
+    /// The stream that sends what waits on it, if it is still open.
+    pub(crate) fn holder(&self) -> Option<&Stream> {
+        self.holder.and_then(|holder| self.peek(holder))
+    }
+
+    /// Whether the turn can be that of this stream: none has it, or one that is less urgent.
+    pub(crate) fn may_hold(&self, id: u32) -> bool {
+        let Some(stream) = self.peek(id) else { return false };
+        self.holder().is_none_or(|holder| stream.priority.urgency < holder.priority.urgency)
+    }
+
+    /// Whether a stream with content to send keeps others waiting: those that are less urgent, or all of its urgency.
+    pub(crate) fn keeps_others(&self, id: u32) -> bool {
+        let Some(Priority { urgency, is_incremental }) = self.peek(id).map(|stream| stream.priority) else {
+            return false;
+        };
+        !is_incremental || self.open.values().any(|other| other.priority.urgency > urgency)
     }
 
     /// Takes the first stream out of the queue and gives it the turn.
@@ -257,7 +277,7 @@ impl Streams {
     /// Whether a stream of the queue, or the one that sends, comes before this one, which has content to send.
     pub(crate) fn is_preceded(&self, id: u32) -> bool {
         let Some(stream) = self.open.get(&id) else { return false };
-        let holder = self.holder.filter(|holder| *holder != id).and_then(|holder| self.peek(holder));
+        let holder = self.holder().filter(|_| self.holder != Some(id));
         if holder.is_some_and(|holder| holder.priority.urgency <= stream.priority.urgency) {
             return true;
         }

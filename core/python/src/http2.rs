@@ -2,11 +2,14 @@
 //!
 //! The two crates do not know each other: the reactor serves any protocol of its interface, and the state machine any embedding.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use poorhttp_http::Limits;
-use poorhttp_http2::{Connection, ErrorCode, Event, Options, PREFACE, Request, Wait};
+use poorhttp_http2::{Connection, ErrorCode, Event, Options, PREFACE, Request};
 use poorhttp_reactor::{Multiplexing, Negotiation, StreamEvent, StreamProtocol, StreamRequest};
+
+use crate::ffi;
 
 /// Bytes of the preface that look like the request line of HTTP/1; the state machine checks the others.
 const LINE: usize = b"PRI * HTTP/2.0\r\n".len();
@@ -50,7 +53,12 @@ pub(crate) fn multiplexing(limits: &Limits, streams: u32, windows: (u32, u32)) -
     let limits = limits.clone();
     let options = Arc::new(Options { limits, streams, stream_window, connection_window, ..Options::default() });
     let make = move |_: &Limits| Box::new(Server(Connection::new(Arc::clone(&options)))) as Box<dyn StreamProtocol>;
-    Multiplexing { make: Arc::new(make), preface: &PREFACE[..LINE] }
+    Multiplexing { make: Arc::new(make), preface: &PREFACE[..LINE], limit_unsent }
+}
+
+/// Has a TCP socket take no more while so many bytes are not sent. One of another kind keeps few.
+fn limit_unsent(socket: BorrowedFd<'_>, bytes: u32) {
+    let _ = ffi::set_option(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &bytes.to_ne_bytes());
 }
 
 /// The server's side of a connection.
@@ -109,6 +117,10 @@ impl StreamProtocol for Server {
         self.0.next_writable().inspect(|stream| self.0.begin_turn(*stream))
     }
 
+    fn take_turn(&mut self, stream: u32) -> bool {
+        self.0.take_turn(stream)
+    }
+
     fn end_turn(&mut self, stream: u32, has_more: bool) {
         self.0.end_turn(stream, has_more);
     }
@@ -117,8 +129,8 @@ impl StreamProtocol for Server {
         self.0.has_writable()
     }
 
-    fn waits_for_client(&self, stream: u32) -> bool {
-        self.0.wait(stream) != Some(Wait::Turn)
+    fn waits_for_turn(&self, stream: u32) -> bool {
+        self.0.waits_for_turn(stream)
     }
 
     fn close(&mut self, stream: u32) {

@@ -152,14 +152,24 @@ impl Connection {
     }
 
     /// Keeps other streams that are not more urgent from sending, until [`Connection::end_turn`]: the embedding sends what waits on
-    /// this one.
+    /// this one, because [`Connection::next_writable`] has said so.
     pub fn begin_turn(&mut self, stream: u32) {
         self.streams.holder = Some(stream);
     }
 
+    /// The same for a stream that sends of itself, if its priority keeps others waiting and none that is as urgent has the turn. `false`: it sends what
+    /// it can beside them.
+    pub fn take_turn(&mut self, stream: u32) -> bool {
+        let takes = self.streams.may_hold(stream) && self.streams.keeps_others(stream);
+        if takes {
+            self.begin_turn(stream);
+        }
+        takes
+    }
+
     /// Ends a turn. `has_more`: the stream waits for another one.
     pub fn end_turn(&mut self, stream: u32, has_more: bool) {
-        self.streams.holder = None;
+        self.streams.holder.take_if(|holder| *holder == stream);
         if let Some(state) = self.streams.get(stream) {
             state.is_granted = false;
             if has_more {
@@ -170,7 +180,7 @@ impl Connection {
 
     /// Whether [`Connection::next_writable`] would return a stream.
     pub fn has_writable(&self) -> bool {
-        self.send_window > 0 && self.has_room() && self.failed.is_none() && self.streams.has_queue()
+        self.send_window > 0 && self.has_room() && self.failed.is_none() && self.streams.may_grant()
     }
 
     /// Why a stream cannot send now; `None`: it can, or it is gone.
@@ -187,6 +197,11 @@ impl Connection {
         } else {
             self.streams.is_preceded(stream).then_some(Wait::Turn)
         }
+    }
+
+    /// Whether a stream whose window is open waits for others.
+    pub fn waits_for_turn(&self, stream: u32) -> bool {
+        self.streams.peek(stream).is_some_and(|state| state.send_window > 0) && self.streams.is_preceded(stream)
     }
 
     fn has_room(&self) -> bool {

@@ -202,7 +202,7 @@ impl Connection {
     pub(crate) fn flush(&mut self) -> Flushed {
         let mut guard = self.socket.send_queue();
         let flushed = match &mut *guard {
-            Some(send_queue) => send_queue.flush(&self.socket.transport),
+            Some(send_queue) => self.socket.flush_queue(send_queue),
             None => Flushed::Everything,
         };
         self.paused = flushed == Flushed::Paused;

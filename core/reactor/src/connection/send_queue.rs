@@ -71,11 +71,19 @@ pub(crate) enum Flushed {
     Broken,
 }
 
-/// Bytes that the queues of all streams of a connection hold.
+/// Bytes that the queues of all streams of a connection hold, and content that the connection has sent.
 #[derive(Debug, Default)]
 pub(crate) struct Queued {
     in_memory: AtomicUsize,
     spilled: AtomicU64,
+    sent: AtomicU64,
+}
+
+impl Queued {
+    /// Content of a stream is on its way.
+    pub(crate) fn note_sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 /// The queue of one connection, or of one stream.
@@ -90,6 +98,8 @@ pub(crate) struct SendQueue {
     queued: u64,
     /// How fast the socket takes the queued bytes.
     throughput: Throughput,
+    /// What the connection had sent of all streams when that was last measured anew.
+    sent_before: u64,
     broken: bool,
     /// What has happened to a file while it was sent: the declared length could not be kept.
     fault: Option<Arc<str>>,
@@ -99,6 +109,7 @@ impl SendQueue {
     /// `of_connection`: what all streams of the connection hold, if the queue is that of one.
     pub(crate) fn new(of_connection: Option<Arc<Queued>>) -> Self {
         SendQueue {
+            sent_before: sent_of_connection(of_connection.as_deref()),
             of_connection,
             queue: VecDeque::new(),
             in_memory: 0,
@@ -124,6 +135,13 @@ impl SendQueue {
     /// The client is not to blame for what has passed: its time begins now.
     pub(crate) fn measure_again(&mut self) {
         self.throughput.begin_again(clock::now());
+        self.sent_before = sent_of_connection(self.of_connection.as_deref());
+    }
+
+    /// Whether the streams of the connection have sent since then what its client must read between two measurements.
+    pub(crate) fn have_others_moved(&self, minimum: MinimumRate) -> bool {
+        let sent = sent_of_connection(self.of_connection.as_deref());
+        sent.saturating_sub(self.sent_before) > minimum.bytes_of_part()
     }
 
     /// Whether the application should wait: memory is full, and the rest could not be written to a file.
@@ -284,6 +302,11 @@ impl SendQueue {
         }
         if self.broken { Flushed::Broken } else { Flushed::Everything }
     }
+}
+
+/// Content that a connection has sent of all its streams.
+fn sent_of_connection(queued: Option<&Queued>) -> u64 {
+    queued.map_or(0, |all| all.sent.load(Ordering::Relaxed))
 }
 
 impl Drop for SendQueue {

@@ -69,9 +69,19 @@ impl SharedSocket {
     /// Flushes the send queue.
     pub(crate) fn flush(&self) -> Flushed {
         match &mut *self.send_queue() {
-            Some(send_queue) => send_queue.flush(&self.transport),
+            Some(send_queue) => self.flush_queue(send_queue),
             None => Flushed::Everything,
         }
+    }
+
+    /// The same for the queue, which the caller has locked. A stream has the turn of its connection meanwhile.
+    pub(crate) fn flush_queue(&self, send_queue: &mut SendQueue) -> Flushed {
+        let turn = self.transport.stream().filter(|stream| stream.connection().take_turn(stream.number()));
+        let flushed = send_queue.flush(&self.transport);
+        if let Some(stream) = turn {
+            stream.connection().end_turn(stream.number(), flushed == Flushed::Paused);
+        }
+        flushed
     }
 
     /// Whether the application may go on: there is room in the send queue, or nothing can be sent any more.
@@ -208,12 +218,16 @@ impl ResponseQueue for SharedSocket {
 
 fn slow_reader_deadline(send_queue: &mut Option<SendQueue>, transport: &Socket, minimum: MinimumRate) -> Option<u64> {
     match send_queue {
-        Some(send_queue) if transport.stream().is_some_and(|stream| !stream.waits_for_client()) => {
-            // It is the turn of other streams.
+        Some(send_queue) if transport.stream().is_some_and(|stream| waits_for_others(send_queue, stream, minimum)) => {
             send_queue.measure_again();
             Some(send_queue.deadline(minimum))
         }
         Some(send_queue) => (!send_queue.is_too_slow(minimum)).then(|| send_queue.deadline(minimum)),
         None => Some(NEVER),
     }
+}
+
+/// Whether a stream is not to blame for what it has not sent: it waits for others, which send as fast as a client must read.
+fn waits_for_others(send_queue: &SendQueue, stream: &StreamSocket, minimum: MinimumRate) -> bool {
+    stream.waits_for_turn() && (!stream.connection().is_waiting() || send_queue.have_others_moved(minimum))
 }

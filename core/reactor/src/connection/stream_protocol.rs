@@ -1,6 +1,7 @@
 //! Interface to a protocol that carries several requests on one connection at the same time, each on a stream.
 
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use poorhttp_http::{Head, Limits, Reject};
@@ -91,14 +92,17 @@ pub trait StreamProtocol: Send {
     /// [`StreamProtocol::end_turn`]. `None`: none may.
     fn next_writable(&mut self) -> Option<u32>;
 
+    /// Gives the turn to a stream that sends of itself, if its priority keeps others waiting. `false`: it sends beside them.
+    fn take_turn(&mut self, stream: u32) -> bool;
+
     /// Ends the turn of a stream. `has_more`: it waits for another one.
     fn end_turn(&mut self, stream: u32, has_more: bool);
 
     /// Whether [`StreamProtocol::next_writable`] would return a stream.
     fn has_writable(&self) -> bool;
 
-    /// Whether a stream that cannot send waits for its client, and not for its turn among the streams.
-    fn waits_for_client(&self, stream: u32) -> bool;
+    /// Whether a stream for which its client has room waits for its turn among the streams.
+    fn waits_for_turn(&self, stream: u32) -> bool;
 
     /// Lets go of a stream: it is reset as failed, unless it has ended.
     fn close(&mut self, stream: u32);
@@ -143,6 +147,9 @@ pub struct Multiplexing {
     pub make: MakeStreamProtocol,
     /// The line with which a connection of it begins, and none of HTTP/1 that is accepted.
     pub preface: &'static [u8],
+    /// Has the socket of a connection take no more while so many bytes wait in the kernel that are not sent. No crate offers the system
+    /// call without `unsafe`, which is not for this one.
+    pub limit_unsent: fn(BorrowedFd<'_>, u32),
 }
 
 impl fmt::Debug for Multiplexing {

@@ -18,13 +18,13 @@ use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
 use crate::connection::transport::Socket;
 use crate::connection::transport::stream_socket::StreamSocket;
-use crate::limits::LAST_CHANCE;
+use crate::limits::{LAST_CHANCE, SENT_AT_ONCE};
 use crate::log::error::Level;
 use crate::options::Timeouts;
 use crate::scheduler::connections::Again;
 use crate::scheduler::state::State;
 use crate::scheduler::{poll, put_back, release, stream_reader};
-use crate::sys::clock;
+use crate::sys::{AsFd, clock};
 use crate::telemetry::timing;
 
 impl StreamOwner for State {
@@ -87,6 +87,8 @@ fn begin(state: &Arc<State>, connection: &mut Connection) -> Option<Arc<Multiple
     let origin = connection.request.origin_of_streams(connection.socket.transport.tls_variables().to_vec());
     let weak: Weak<State> = Arc::downgrade(state);
     let carrier: Arc<SharedSocket> = Arc::clone(&connection.socket);
+    // Else the kernel takes megabytes of one response, behind which a more urgent one would have to wait.
+    (multiplexing.limit_unsent)(connection.socket.transport.as_fd(), SENT_AT_ONCE as u32);
     let (sender, metrics) = (Arc::clone(&state.coalesced_sender), &state.counters.metrics);
     let streams = Arc::new(Multiplexed::new(carrier, weak, sender, connection.slot(), origin, protocol, metrics));
     // The TLS handshake, or the preface of which a part had come.

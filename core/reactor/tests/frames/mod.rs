@@ -49,7 +49,7 @@ pub(crate) struct Frames {
 
 pub(crate) fn multiplexing() -> Multiplexing {
     let make = |limits: &Limits| Box::new(Frames { limits: limits.clone(), ..Frames::default() }) as Box<_>;
-    Multiplexing { make: Arc::new(make), preface: b"H" }
+    Multiplexing { make: Arc::new(make), preface: b"H", limit_unsent: |_, _| {} }
 }
 
 impl Frames {
@@ -186,6 +186,10 @@ impl StreamProtocol for Frames {
         next.and_then(|next| self.blocked.remove(next))
     }
 
+    fn take_turn(&mut self, _stream: u32) -> bool {
+        false
+    }
+
     fn end_turn(&mut self, stream: u32, has_more: bool) {
         if has_more {
             self.blocked.push_back(stream);
@@ -203,8 +207,8 @@ impl StreamProtocol for Frames {
         }
     }
 
-    fn waits_for_client(&self, stream: u32) -> bool {
-        self.rooms.get(&stream).is_none_or(|room| *room == 0)
+    fn waits_for_turn(&self, stream: u32) -> bool {
+        self.rooms.get(&stream).is_some_and(|room| *room > 0)
     }
 
     fn cancel(&mut self, stream: u32) {

@@ -13,6 +13,11 @@ impl MinimumRate {
     fn part(self) -> u64 {
         (self.window / PARTS as u64).max(1)
     }
+
+    /// Bytes between two measurements at this rate.
+    pub(crate) fn bytes_of_part(self) -> u64 {
+        self.rate.saturating_mul(self.part()) / 1_000
+    }
 }
 
 /// Parts of a window; the rate is checked at the end of each.

@@ -127,10 +127,10 @@ impl Multiplexed {
         state.is_lost || state.is_failed || state.streams.get(&stream).is_none_or(is_reset)
     }
 
-    /// Whether what a stream still has to send waits for its client, and not for other streams.
-    pub(crate) fn waits_for_client(&self, stream: u32) -> bool {
+    /// Whether what a stream still has to send waits for other streams.
+    pub(crate) fn waits_for_turn(&self, stream: u32) -> bool {
         let state = self.lock();
-        state.is_lost || !state.protocol.output().is_empty() || state.protocol.waits_for_client(stream)
+        !state.is_lost && state.protocol.waits_for_turn(stream)
     }
 
     /// Bytes of content that a stream may send now.
@@ -155,6 +155,23 @@ impl Multiplexed {
             self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
         }
         sent
+    }
+
+    /// Has streams that are less urgent wait while this one sends what waits on it, until [`Multiplexed::end_turn`]. `false`: none has
+    /// to, or it has the turn already.
+    pub(crate) fn take_turn(&self, stream: u32) -> bool {
+        self.lock().protocol.take_turn(stream)
+    }
+
+    /// Ends that turn. `has_more`: the stream goes on before others that are less urgent.
+    pub(crate) fn end_turn(&self, stream: u32, has_more: bool) {
+        let mut state = self.lock();
+        state.protocol.end_turn(stream, has_more);
+        let others_wait = !has_more && !state.is_sending && state.protocol.has_writable();
+        drop(state);
+        if others_wait {
+            self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
+        }
     }
 
     fn send_locked(&self, state: &mut State, stream: u32, bytes: &[u8], more: bool) -> Result<usize, Errno> {
@@ -189,6 +206,7 @@ impl Multiplexed {
                 let ends = of_stream.left == Some(rest.len() as u64) && of_stream.may_complete();
                 let Some(taken) = state.protocol.send_data(stream, rest, ends) else { return Err(Errno::PIPE) };
                 rest = &rest[taken..];
+                self.queued.note_sent(taken);
                 of_stream.left = of_stream.left.map(|left| left.saturating_sub(taken as u64));
                 of_stream.is_complete = ends && rest.is_empty();
             }
@@ -231,6 +249,7 @@ impl Multiplexed {
             if length == 0 {
                 break;
             }
+            self.queued.note_sent(length);
             if let Some(left) = state.streams.get_mut(&stream).and_then(|stream| stream.left.as_mut()) {
                 *left = left.saturating_sub(length as u64);
             }

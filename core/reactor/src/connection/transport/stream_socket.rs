@@ -72,9 +72,9 @@ impl StreamSocket {
         self.connection.take_back(self.stream)
     }
 
-    /// Whether what it has to send waits for its client.
-    pub(crate) fn waits_for_client(&self) -> bool {
-        self.connection.waits_for_client(self.stream)
+    /// Whether what it has to send waits for other streams.
+    pub(crate) fn waits_for_turn(&self) -> bool {
+        self.connection.waits_for_turn(self.stream)
     }
 
     /// Whether TLS of its connection ends here.
