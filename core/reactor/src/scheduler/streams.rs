@@ -55,7 +55,9 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     let mut deadline = deadline(&state.timeouts, &streams, now);
     if deadline <= now || (state.is_stopping() && state.is_overdue()) {
         streams.finish_shutdown();
-        if streams.idle_since().is_some() {
+        let unsent_until = streams.unsent_since().map(|since| since + state.timeouts.write);
+        let is_given_up = unsent_until.is_some_and(|until| until <= now || state.is_overdue());
+        if streams.idle_since().is_some() || is_given_up {
             if streams.partial_since().is_some() && !state.is_stopping() {
                 let reason = "no error, but the rest of what it has begun has not come in time (header_timeout)";
                 log_end(state, &streams, reason);
@@ -63,7 +65,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
             // What the client still sends must not destroy the last word.
             return release::linger(state, connection);
         }
-        deadline = now + state.timeouts.keepalive;
+        deadline = unsent_until.unwrap_or(now + state.timeouts.keepalive);
     }
     put_back::put_back(state, connection, deadline, if has_more { Again::InTurn } else { Again::No });
 }
@@ -74,6 +76,9 @@ fn deadline(timeouts: &Timeouts, streams: &Multiplexed, now: u64) -> u64 {
     if let Some(since) = streams.stopping_since() {
         // Requests may be under way.
         return since + if is_new { timeouts.drain.max(LAST_CHANCE) } else { timeouts.drain };
+    }
+    if let Some(since) = streams.unsent_since() {
+        return since + timeouts.write;
     }
     let Some(idle_since) = streams.idle_since() else { return now + timeouts.keepalive };
     let until = idle_since + if is_new { timeouts.header } else { timeouts.keepalive };

@@ -189,9 +189,8 @@ impl Multiplexed {
     /// Whether nothing more is to be done: all streams have ended, and the connection carries no other.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
-        let is_silent = state.is_lost || state.protocol.output().is_empty();
         let ends = state.is_lost || state.has_ended || state.is_failed || state.protocol.is_finished();
-        is_silent && ends && state.streams.is_empty()
+        !state.has_unsent() && ends && state.streams.is_empty()
     }
 
     /// Whether the client has closed its side of the connection.
@@ -209,10 +208,16 @@ impl Multiplexed {
         self.lock().partial_since
     }
 
-    /// Since when there is no stream; `None`: there is one.
+    /// Since when there is no stream and nothing to be sent; `None`: there is.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         let state = self.lock();
-        state.streams.is_empty().then_some(state.idle_since)
+        (state.streams.is_empty() && !state.has_unsent()).then_some(state.idle_since)
+    }
+
+    /// Since when there is no stream, but the end of responses that the socket has yet to take; `None`: nothing of the kind.
+    pub(crate) fn unsent_since(&self) -> Option<u64> {
+        let state = self.lock();
+        (state.streams.is_empty() && state.has_unsent()).then_some(state.idle_since)
     }
 
     /// Streams so far.
@@ -238,7 +243,7 @@ impl Multiplexed {
             // Before the socket is full: its next event may be seen by another thread before this one has noted that output waits.
             self.is_waiting.store(!state.is_lost, Ordering::Release);
         }
-        while !state.is_lost && !state.protocol.output().is_empty() {
+        while state.has_unsent() {
             match self.carrier.send(state.protocol.output(), false) {
                 Ok(bytes) => state.protocol.sent(bytes),
                 Err(Errno::AGAIN) => break,

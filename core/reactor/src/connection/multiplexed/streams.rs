@@ -197,6 +197,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Whether output waits that can still be sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.is_lost && !self.protocol.output().is_empty()
+    }
+
     /// Tells the protocol of the seconds that have passed.
     pub(super) fn note_time(&mut self) {
         let seconds = clock::now().saturating_sub(self.passed) / 1_000;
