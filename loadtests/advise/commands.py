@@ -1,4 +1,4 @@
-"""Servers of others in a search: commands with {workers} and {threads}, or URLs, each a mode."""
+"""Other servers for which `advise` searches settings, by their command lines or URLs."""
 
 from __future__ import annotations
 

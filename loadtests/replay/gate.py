@@ -6,7 +6,6 @@ import argparse
 import csv
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from loadtests.errors import LabError
@@ -15,8 +14,16 @@ from loadtests.replay.report import used
 from loadtests.reporting.cells import brief
 from loadtests.reporting.model import MIB
 from loadtests.store import Record
+from loadtests.verdict import thresholds
 from loadtests.verdict.report import write_cases
-from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, Condition, condition
+from loadtests.verdict.thresholds import (
+    CONDITION_HOLDS,
+    FAILS,
+    HOLDS,
+    UNKNOWN,
+    Condition,
+    condition,
+)
 
 LATENCIES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 UNITS = {
@@ -26,8 +33,6 @@ UNITS = {
     "cpu": "us",
     "memory": "MiB",
 }
-CONDITION_HOLDS, NOT_TOLD = 3, 4
-"""Exit codes, as those of `compare`."""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -39,10 +44,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     how: dict[str, Any] = {"dest": "conditions", "metavar": "CONDITION", "default": []}
     add("--fail-if", action="append", type=_read, help=told, **how)
-    told = f"what is not to be told fails, too: exit code {NOT_TOLD}"
-    add("--strict", action="store_true", help=told)
-    for kind in ("json", "csv", "junit"):
-        add(f"--{kind}", type=Path, metavar="FILE", help=f"write the outcome as {kind.upper()}")
+    thresholds.add_arguments(add, "outcome")
 
 
 def _read(text: str) -> Condition:
@@ -137,7 +139,4 @@ def run(sample: Record, headline: str, options: argparse.Namespace) -> int:
             write_cases(outcomes, options.junit, classname="loadtests.load", **what)
     except OSError as error:
         raise LabError(f"{error.filename}: {error.strerror}") from None
-    found = {outcome for _, outcome in outcomes}
-    if HOLDS in found:
-        return CONDITION_HOLDS
-    return NOT_TOLD if options.strict and UNKNOWN in found else 0
+    return thresholds.exit_code({outcome for _, outcome in outcomes}, strict=options.strict)

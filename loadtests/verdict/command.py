@@ -16,14 +16,11 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.servers import registry
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import ERROR, LOOKS, ZONE
-from loadtests.verdict import report, sides, stored
+from loadtests.verdict import report, sides, stored, thresholds
 from loadtests.verdict.quantities import QUANTITIES, Quantity, Verdict
 from loadtests.verdict.report import Comparison
 from loadtests.verdict.rounds import NAME, Load, Rounds
-from loadtests.verdict.thresholds import HOLDS, UNKNOWN, condition
-
-CONDITION_HOLDS, NOT_TOLD = 3, 4
-"""Exit codes."""
+from loadtests.verdict.thresholds import CONDITION_HOLDS, UNKNOWN, condition
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="'p99 > 1.1 * base', 'memory > 80 MiB' or slower (repeatable): exit code "
         f"{CONDITION_HOLDS} if the whole interval says so",
     )
-    told = f"what is not to be told fails, too: exit code {NOT_TOLD}"
-    add("--strict", action="store_true", help=told)
     add("--zone", type=number(0, 100), default=ZONE * 100, metavar="PERCENT", help="counts as none")
     limit = number(1, 86_400)
     add("--within", type=limit, default=180.0, metavar="S", help="and so many seconds (180)")
@@ -63,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--connections", type=whole, default=Load.connections, metavar="N", help="default 8")
     told = "requests per second, sent by the clock (default: as fast as they are answered)"
     add("--rate", type=number(0.1, 1e6), default=0.0, metavar="R", help=told)
-    for kind in ("json", "csv", "junit"):
-        add(f"--{kind}", type=Path, metavar="FILE", help=f"write the verdict as {kind.upper()}")
+    thresholds.add_arguments(add, "verdict")
 
 
 def _metrics(text: str) -> list[str]:
@@ -94,10 +88,9 @@ def run(options: argparse.Namespace, command: str) -> int:
     except OSError as error:
         raise LabError(f"{error.filename}: {error.strerror}") from None
     outcomes = {outcome for _, outcome in found.judged()}
-    if HOLDS in outcomes:
-        return CONDITION_HOLDS
-    unknown = UNKNOWN in outcomes or (not outcomes and found.first.reason)
-    return NOT_TOLD if options.strict and unknown else 0
+    if not outcomes and found.first.reason:
+        outcomes = {UNKNOWN}
+    return thresholds.exit_code(outcomes, strict=options.strict)
 
 
 def _stored(words: list[str], quantities: list[Quantity], zone: float) -> Comparison:

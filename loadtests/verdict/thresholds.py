@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import operator
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from loadtests.stats.verdict import UNDECIDED
 from loadtests.verdict.quantities import QUANTITIES, Verdict
@@ -18,6 +20,23 @@ _CONDITION = re.compile(
     r"(?:(?P<base>\*\s*base)|(?P<unit>us|ms|s|MiB|/s|%)?)"
 )
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "is not to be told"
+CONDITION_HOLDS, NOT_TOLD = 3, 4
+"""Exit codes."""
+
+
+def add_arguments(add: Callable[..., Any], what: str) -> None:
+    """Adds, by `add_argument`, the options of a gate besides its conditions; `what` is written."""
+    told = f"what is not to be told fails, too: exit code {NOT_TOLD}"
+    add("--strict", action="store_true", help=told)
+    for kind in ("json", "csv", "junit"):
+        add(f"--{kind}", type=Path, metavar="FILE", help=f"write the {what} as {kind.upper()}")
+
+
+def exit_code(outcomes: Collection[str], *, strict: bool) -> int:
+    """Returns the exit code for what became of the conditions."""
+    if HOLDS in outcomes:
+        return CONDITION_HOLDS
+    return NOT_TOLD if strict and UNKNOWN in outcomes else 0
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-//! Starts threads: further ones, and others in the place of those whose responses stream.
+//! Starts threads of mode `threading`: one more when requests wait, and one in place of each that streams a response.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

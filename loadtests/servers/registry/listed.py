@@ -1,4 +1,4 @@
-"""Servers that `servers.ini` and `develop.ini` list: others' that need no more than a command."""
+"""Reads other servers from `servers.ini` and `develop.ini`, each with its command line."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     let mut deadline = deadline(&state.timeouts, &streams, now);
     if deadline <= now || (state.is_stopping() && state.is_overdue()) {
         streams.finish_shutdown();
-        let unsent_until = streams.unsent_since().map(|since| since + state.timeouts.write);
+        let unsent_until = unsent_until(&state.timeouts, &streams);
         let is_given_up = unsent_until.is_some_and(|until| until <= now || state.is_overdue());
         if streams.idle_since().is_some() || is_given_up {
             if streams.partial_since().is_some() && !state.is_stopping() {
@@ -77,12 +77,16 @@ fn deadline(timeouts: &Timeouts, streams: &Multiplexed, now: u64) -> u64 {
         // Requests may be under way.
         return since + if is_new { timeouts.drain.max(LAST_CHANCE) } else { timeouts.drain };
     }
-    if let Some(since) = streams.unsent_since() {
-        return since + timeouts.write;
-    }
-    let Some(idle_since) = streams.idle_since() else { return now + timeouts.keepalive };
+    let Some(idle_since) = streams.idle_since() else {
+        return unsent_until(timeouts, streams).unwrap_or(now + timeouts.keepalive);
+    };
     let until = idle_since + if is_new { timeouts.header } else { timeouts.keepalive };
     streams.partial_since().map_or(until, |since| until.min(since + timeouts.header))
+}
+
+/// Until when a client without streams has time to take the end of its responses. `None`: nothing waits, or there is a stream.
+fn unsent_until(timeouts: &Timeouts, streams: &Multiplexed) -> Option<u64> {
+    streams.unsent_since().map(|since| since + timeouts.write)
 }
 
 /// Begins with the protocol of the streams. `None`: the server speaks none.
