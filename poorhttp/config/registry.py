@@ -85,6 +85,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "worker_hooks": {
         "asgi": "plugins.asgi.worker_hooks:HOOKS",
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
+        "asgi_mode": "plugins.discovery.asgi_mode:HOOKS",
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "systemd": "plugins.systemd.worker_hooks:HOOKS",
@@ -144,7 +145,7 @@ USED_BY_VARIABLE: Mapping[str, Sequence[str]] = {
 
 #: Ours that are used in any case, unless they were left out of an installation; and what they
 #: import later.
-UNASKED: Mapping[str, Sequence[str]] = {"saturation": ("plugins.monitor.unread",)}
+UNASKED: Mapping[str, Sequence[str]] = {"saturation": ("plugins.monitor.unread",), "asgi_mode": ()}
 
 #: The hooks that find a target if none is named.
 FINDER = "discovery"

@@ -116,7 +116,21 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
             EVENTS.append("woken")
             note("woken")
     elif path == "/block":
-        time.sleep(600)
+        # The seconds are for a test that is interrupted.
+        for _ in range(6_000):
+            if query and os.path.exists(query):
+                break
+            time.sleep(0.1)
+        await answer("unblocked")
+    elif path == "/behind":
+        await answer("all")
+        # An application goes on behind its response, as frameworks' background tasks do.
+        await asyncio.sleep(0)
+        EVENTS.append("behind")
+    elif path == "/answered":
+        # As frameworks do: they answer with an error, and raise the exception again.
+        await answer("their own page", 500)
+        raise RuntimeError("meant to fail")
     else:
         await answer("asgi")
 

@@ -163,7 +163,7 @@ def test_values_that_read_differently(words: str, name: str, text: str) -> None:
     ("words", "complaint"),
     [
         ("-k eventlet", r'^-k: "eventlet" is not supported: .* write gevent'),
-        ("-k uvicorn.workers.UvicornWorker", "^-k: .* is for ASGI or Tornado; .* write threading"),
+        ("-k trio", '^-k: "trio" is not supported; write asyncio, or threading for WSGI$'),
         ("-p 8000", "^-p: is the pidfile, as for gunicorn; write --port 8000, or -p FILE$"),
         ("-t 0:16", "^-t: is a time in seconds, as for gunicorn; write --threads 16$"),
         ("-e production", r'^-e: "production" is not a variable .*NAME=VALUE$'),

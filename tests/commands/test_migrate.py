@@ -219,11 +219,38 @@ def test_variables_that_are_flags(tmp_path: Path) -> None:
     assert options(sources.read([str(tmp_path / "Dockerfile")], {}))["bind"] == ["0.0.0.0:81"]
 
 
-def test_an_asgi_application_is_not_called_wsgi() -> None:
-    for line in ("gunicorn -k uvicorn.workers.UvicornWorker a:b", "uvicorn a:b", "granian a:b"):
-        plan = migrated(line)
-        assert "ASGI" in plan.warnings[0]
-        assert "# ATTENTION:" in plan.text("a test")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("gunicorn -k uvicorn.workers.UvicornWorker -w 2 a:b", {"workers": "2"}),
+        (
+            "gunicorn -k uvicorn_worker.UvicornWorker --asgi-lifespan off a:b",
+            {"asgi_lifespan": "off"},
+        ),
+        ("gunicorn -k asgi --asgi-loop uvloop a:b", {"asgi_loop": "uvloop"}),
+        ("uvicorn --loop none --limit-concurrency 9 a:b", {"asgi_loop": "auto"}),
+        ("uvicorn --limit-concurrency 9 --lifespan on a:b", {"asgi_concurrency": "9"}),
+        ("uvicorn --root-path /x a:b", {"mount": "/x=a:b"}),
+        ("granian --interface asginl a:b", {"asgi_lifespan": "off"}),
+        (
+            "hypercorn -b 0.0.0.0:80 -w 3 -k uvloop asgi:a:b",
+            {"asgi_loop": "uvloop", "target": "a:b"},
+        ),
+        ("hypercorn --certfile c --keyfile k a:b", {"bind": "https://127.0.0.1:8000"}),
+        ("daphne -b 0.0.0.0 -p 80 a:b", {"bind": "0.0.0.0:80"}),
+        ("daphne -u /s a:b", {"bind": "unix:/s"}),
+    ],
+)
+def test_asgi_servers(line: str, expected: dict[str, str]) -> None:
+    found = options(migrated(line))
+    for name, value in {"mode": "asyncio", **expected}.items():
+        assert found.get(name) == [value]
+
+
+def test_what_is_neither_wsgi_nor_asgi() -> None:
+    for line in ("gunicorn -k aiohttp.GunicornWebWorker a:b", "granian --interface rsgi a:b"):
+        assert "# ATTENTION:" in migrated(line).text("a test")
+    assert options(migrated("hypercorn wsgi:a:b")).get("mode") is None
 
 
 @pytest.mark.parametrize(

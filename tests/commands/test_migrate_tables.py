@@ -56,10 +56,10 @@ def test_settings_of_waitress() -> None:
     assert known - settings - {"sockets"} == set()
 
 
-@pytest.mark.parametrize("name", ["uvicorn", "granian"])
+@pytest.mark.parametrize("name", ["uvicorn", "granian", "hypercorn", "daphne"])
 def test_flags_of_others_have_rules(name: str) -> None:
     """Each flag of the table becomes something."""
-    table = {"uvicorn": server_flags.UVICORN, "granian": server_flags.GRANIAN}[name]
+    table = getattr(server_flags, name.upper())
     for flag, known in server_flags.flags(table).items():
         words = [name, flag, *(["1"] if known.takes_value else []), "app:app"]
         plan = sources.read(words, {})

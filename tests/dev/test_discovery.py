@@ -336,12 +336,8 @@ def test_several(tmp_path: Path) -> None:
         ({"tool.py": "app = Application()\n"}, "found nothing to serve in"),
         ({"test_app.py": APP, "tests/__init__.py": APP, ".venv/app.py": APP}, "found nothing"),
         (
-            {"app.py": "from fastapi import FastAPI\napp = FastAPI()\n"},
-            "app.py: app is an application for ASGI (FastAPI), which is not served",
-        ),
-        (
-            {"app.py": "async def app(scope, receive, send): pass\n"},
-            "app.py: app is a coroutine function, which WSGI cannot call",
+            {"app.py": "async def app(request): pass\n"},
+            "app.py: app is a coroutine function, and none of ASGI",
         ),
         (
             {"shop.py": "def create_app(config, *, name): pass\n"},

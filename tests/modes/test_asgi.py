@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import re
 import signal
 import socket
+import time
 from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.development import Started
 from tests.testkit.client import Connection
 from tests.testkit.server import ROOT, Server, command, run, wait_for
 
@@ -64,7 +67,10 @@ def test_scope(server: Server) -> None:
             "root_path": "",
             "client": ("127.0.0.1", port),
             "server": ("127.0.0.1", server.port),
-            "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
+            "extensions": {
+                "http.response.pathsend": {},
+                "http.response.early_hint": {},
+            },
             "state": {"started": True},
         }
     response = connection.request("GET", "/%c3%A4%2f%ff")
@@ -130,6 +136,79 @@ def read_slowly_and_leave(server: Server) -> None:
         wait_event(server, "waits")
     wait_event(server, "left")
     wait_for(lambda: any("an OSError" in each for each in events(server)), "an OSError of send")
+
+
+def test_too_many_requests() -> None:
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--asgi-concurrency", "1") as server:
+        with Connection(("127.0.0.1", server.port)) as waits:
+            waits.send_request("GET", "/left")
+            wait_for(lambda: server.get("/").status == 503, "a refusal")
+            response = server.get("/", "Accept: */*")
+            assert (response.status, response.get("Retry-After")) == (503, "1")
+        wait_for(lambda: server.get("/").body == b"asgi", "room for a request")
+        assert server.log().count("1 requests run (asgi_concurrency)") == 1
+
+
+def test_blocked_loop(tmp_path: Path) -> None:
+    """Its line is named, and who waits for it longer than `queue_timeout` is refused."""
+    free = tmp_path / "free"
+    options = ("--slow-request", "0.2", "--queue-timeout", "0.1")
+    with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+        connection, late = server.connect(), server.connect()
+        connection.send_request("GET", f"/block?{free}")
+        said = "for 0.2 s (slow_request) the event loop is blocked in"
+        server.wait_log(f"GET /block?{free}: {said} {ROOT / APP}:")
+        late.send_request("GET", "/")
+        # It has waited when two more times have passed in the application.
+        start = time.monotonic()
+        wait_for(lambda: time.monotonic() > start + 0.2, "more time than queue_timeout")
+        free.touch()
+        assert connection.response().body == b"unblocked"
+        assert late.response().status == 503
+        assert server.get("/").status == 200
+
+
+def test_requests_that_are_counted(tmp_path: Path) -> None:
+    """A worker is replaced behind so many, and goes on with what runs behind a response."""
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--max-requests", "5") as server:
+        assert all(server.get("/behind").body == b"all" for _ in range(20))
+        server.wait_log("max_requests", 2)
+
+
+def test_tasks_in_stacks(tmp_path: Path) -> None:
+    admin = ("--admin", f"unix:{tmp_path / 'admin'}")
+    with Server(f"{APP}:app", "asyncio", *LOOP, *admin) as server:
+        server.connect().send_request("GET", "/sleep")
+        wait_event(server, "sleeps")
+        said = run(*command("ctl", "stacks", *admin)).stdout
+        found = re.search(
+            r"task \S+ runs request \d+ GET /sleep for .*\n    app  (\S+):\d+\n", said
+        )
+        assert found, said
+        assert found[1] == str(ROOT / APP)
+        assert "idle" in said.partition("no stack is known")[0], said
+        server.kill()
+
+
+def test_mode_of_asgi_applications(tmp_path: Path) -> None:
+    """Without an option that names one, it follows from the source."""
+    words = command("serve", f"{APP}:app", "--bind", "127.0.0.1:0")
+    with Started(*words, cwd=ROOT, reloads=False) as server:
+        assert (server.mode, server.get("/").body) == ("asyncio", b"asgi")
+    with Started(*command("serve", f"{APP}:wsgi"), cwd=ROOT, reloads=False) as server:
+        assert server.mode == "threading"
+
+
+def test_error_pages() -> None:
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--debug", "on", tracebacks=True) as server:
+        for path in ("/fail?early", "/answered"):
+            response = server.get(path, "Accept: text/html")
+            assert response.status == 500
+            assert b"Werkzeug" in response.body
+            assert b"RuntimeError: meant to fail" in response.body
+            assert server.get(path).body.rstrip().startswith(b"Traceback (most recent call last):")
+        assert server.log().count("GET /answered: the application failed") == 2
+        assert server.get("/").body == b"asgi"
 
 
 def test_context_of_each_request(server: Server) -> None:

@@ -87,6 +87,7 @@ def test_server_refuses_what_it_does_not_apply(
         "debug": "on",
         "otel": "on",
         "statsd": "127.0.0.1:8125",
+        "asgi_concurrency": "9",
         "asgi_lifespan": "on",
         "asgi_loop": "asyncio",
         **dict.fromkeys(("preload", "live", "profile", "https", "open"), True),

@@ -113,6 +113,23 @@ def test_bodies_are_sent_as_without(mode: str, receiver: Receiver) -> None:
         receiver.wait_spans(4)
 
 
+def test_asgi_applications(receiver: Receiver) -> None:
+    options = ("--otel", "traces")
+    with Server("tests/apps/asgi.py:app", "asyncio", *options, env=receiver.env) as server:
+        server.tracebacks = True
+        assert server.get("/scope?a=1", f"traceparent: {PARENT}").status == 200
+        (span,) = receiver.wait_spans(1)
+        assert span.trace_id.hex() == PARENT.split("-")[1]
+        found = attributes(span)
+        assert (found["url.path"], found["url.query"]) == ("/scope", "a=1")
+        assert (found["http.response.status_code"], span.status.code) == (200, UNSET)
+        receiver.spans.clear()
+        assert server.get("/fail?early").status == 500
+        (span,) = receiver.wait_spans(1)
+        assert attributes(span)["error.type"] == "RuntimeError"
+        assert span.status.code == ERROR
+
+
 def test_errors(mode: str, receiver: Receiver) -> None:
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
         server.tracebacks = True

@@ -41,10 +41,22 @@ WSGI = {
 @pytest.mark.parametrize(("kind", "verb"), each_value(ASGI, ["check", "serve"]))
 def test_asgi_is_refused(kind: str, verb: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(ASGI[kind])
-    message = says(4, verb, "shop:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
-    assert message == (
+    words = ("shop:app", "--bind", "127.0.0.1:0", "--mode", "threading")
+    assert says(4, verb, *words, cwd=tmp_path) == (
         "poorhttp: shop:app is an ASGI application, which only mode = asyncio serves\n"
     )
+
+
+@pytest.mark.parametrize("kind", ASGI)
+def test_mode_of_asgi(kind: str, tmp_path: Path) -> None:
+    """It is found in the source, also of an application that another module makes."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text("")
+    (tmp_path / "shop" / "main.py").write_text(ASGI[kind])
+    (tmp_path / "run.py").write_text("from shop.main import app as application  # of asgi\n")
+    for target in ("shop.main:app", "shop/main.py", "run"):
+        done = run_command("check", target, "--bind", "127.0.0.1:0", cwd=tmp_path)
+        assert "(asyncio, 1 worker)" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])
@@ -64,9 +76,10 @@ def test_wsgi_is_not(kind: str, tmp_path: Path) -> None:
 def test_asgi_of_django_and_of_mounts(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "asgi.py").write_text(ASGI["function"])
-    message = says(4, "check", "shop.asgi:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
+    threading = ("--bind", "127.0.0.1:0", "--mode", "threading")
+    message = says(4, "check", "shop.asgi:app", *threading, cwd=tmp_path)
     assert "shop.asgi:app is an ASGI application, which only mode = asyncio serves\n" in message
-    message = says(4, "check", "--mount", "/x=shop/asgi.py:app", cwd=tmp_path)
+    message = says(4, "check", "--mount", "/x=shop/asgi.py:app", *threading, cwd=tmp_path)
     assert "--mount: shop/asgi.py:app is an ASGI application" in message
 
 

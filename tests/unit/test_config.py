@@ -65,6 +65,7 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "proxy_protocol": "on",
         "asgi_loop": "asyncio",
         "asgi_lifespan": "off",
+        "asgi_concurrency": "9",
         "http2": "on",
         "http2_connection_window": "1MiB",
         "http2_stream_window": "64KiB",

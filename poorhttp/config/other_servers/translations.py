@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from poorhttp.config.registry import ASGI_MODE
 from poorhttp.config.settings import OPTIONS
 
 TYPE_CHECKING = False
@@ -67,11 +68,10 @@ def worker_class(text: str) -> str:
     kind = text.lower()
     if "eventlet" in kind:
         raise ValueError(f'"{text}" is {EVENTLET.format("gevent")} (docs/reference/command.md)')
-    if any(word in kind for word in ("uvicorn", "asgi", "asyncio", "uvloop", "trio", "tornado")):
-        raise ValueError(
-            f'"{text}" is for ASGI or Tornado; this server runs WSGI applications: write threading '
-            "(docs/reference/command.md)"
-        )
+    if "trio" in kind or "tornado" in kind:
+        raise ValueError(f'"{text}" is not supported; write asyncio, or threading for WSGI')
+    if any(word in kind for word in ("uvicorn", "asgi", "asyncio", "uvloop")):
+        return ASGI_MODE
     return text
 
 
@@ -274,7 +274,7 @@ def _timeout(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]
     is_class = "mode" in values and flags["mode"][-1] in ("-k", "--worker-class")
     if is_class and given[flags["mode"][-1].lstrip("-")] in SYNC and has_threads:
         values["mode"] = ["threading"]
-    concurrent = values["mode"][-1] in ("threading", "gevent") if is_class else has_threads
+    concurrent = values["mode"][-1] not in ("single", "forking") if is_class else has_threads
     if flags.get("request_timeout", [""])[-1] not in ("-t", "--timeout"):
         return []
     if "mode" in values and not is_class:

@@ -5,6 +5,7 @@ exchange.py       one HTTP request: its scope, `receive` and `send`
 scope.py          scopes of requests, from their heads
 lifespan.py       the lifespan of an application: startup and shutdown
 applications.py   which application answers a request, and whether it is ASGI or WSGI
+blocked_loop.py   logs where an application blocks the event loop (`slow_request`)
 interrupter.py    ends tasks whose requests exceed `request_timeout`
 options.py        the options
 native.py         what only this mode uses of the extension module

@@ -2,12 +2,14 @@
 
 Applications are loaded and mounted as WSGI applications. Each of them is wrapped in a
 `Mounted`, which tells the mode that it answers a request: so the tables of hosts and prefixes need
-not know ASGI.
+not know ASGI. Hooks of other plug-ins get it in `wrap_target`, and may replace its `application`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from poorhttp.plugins.asgi.scope import environ_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +30,11 @@ class Mounted:
         target: its name in messages.
         is_asgi: which of them.
         state: what the lifespan of an ASGI application has set; `None` without one.
+        environ_of: makes the environ of a request from its scope.
     """
 
     state: dict[str, Any] | None = None
+    environ_of = staticmethod(environ_of)
 
     def __init__(self, application: Any, target: str, *, is_asgi: bool) -> None:
         self.application = application

@@ -13,7 +13,7 @@ from poorhttp.worker.wsgi import report_failure
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from poorhttp.plugins.asgi.native import Request
@@ -44,11 +44,14 @@ class HttpExchange:
         overdue: the same, because of `request_timeout`.
     """
 
-    __slots__ = (
-        *("_body_left", "_given", "_is_left", "_loop", "_phase", "_scope", "_wants", "_waiters"),
-        *("_wrap_notice", "cancelled", "overdue", "request", "task"),
-    )
     task: Task[None]
+    # Here, as most requests end with these values.
+    cancelled = overdue = False
+    _phase = NEW
+    _body_left: bool | None = None  # `None`: it was not asked for yet
+    _given = _is_left = False
+    _waiters: Sequence[Future[None]] = ()
+    _waits_for_data = _waits_for_room = False
 
     def __init__(
         self,
@@ -59,20 +62,15 @@ class HttpExchange:
     ) -> None:
         """Take a request; `wrap_notice` makes a function that any thread may call, if needed."""
         self.request = request
-        self.cancelled = self.overdue = False
         self._scope = scope
         self._loop = loop
         self._wrap_notice = wrap_notice
-        self._phase = NEW
-        self._body_left = request.streamed
-        self._given = self._is_left = False
-        self._waiters: list[Future[None]] = []
-        self._wants = [False, False]
 
-    async def run(self, application: Any, exchanges: set[HttpExchange]) -> None:
+    async def run(self, application: Any, exchanges: set[HttpExchange], request: Request) -> None:
         """Run the application, and see to its failure. Raises nothing.
 
-        It is one of `exchanges` until then.
+        It is one of `exchanges` until then. By the name of `request`, which no other coroutine of
+        the server has, stacks that are shown find the request of a task.
         """
         try:
             await application(self._scope, self.receive, self.send)
@@ -85,6 +83,8 @@ class HttpExchange:
 
     async def receive(self) -> Message:
         """Return the next message: a part of the body, or that the client has left."""
+        if self._body_left is None:
+            self._body_left = self.request.streamed
         while self._body_left and self._phase != ENDED:
             message = self._receive_nowait()
             if message is not None:
@@ -138,19 +138,19 @@ class HttpExchange:
         elif kind == "http.response.pathsend" and self._phase == STARTED:
             await self._send_file(message["path"])
         else:
-            state = ("before http.response.start", "", "", "behind the end of the response")
-            where = "a second time" if kind == "http.response.start" else state[self._phase]
-            raise RuntimeError(f"{kind} was sent {where}".rstrip())
+            places = ("before http.response.start", "there", "there")
+            where = (*places, "behind the end of the response")[self._phase]
+            where = "a second time" if kind == "http.response.start" else where
+            raise RuntimeError(f"{kind} was sent {where}, where it has no place")
 
     async def _send_piece(self, body: bytes) -> None:
-        request = self.request
         if body:
-            while (taken := request.send_nowait(body)) < len(body):
+            while (taken := self.request.send_nowait(body)) < len(body):
                 body = body[taken:]
                 self._phase = SENDING
                 await self._wait(room=True)
         elif self._phase == STARTED:
-            request.send_head()
+            self.request.send_head()
         self._phase = SENDING
 
     async def _send_file(self, path: str) -> None:
@@ -181,7 +181,7 @@ class HttpExchange:
             return {"type": "http.disconnect"}
         if not filled and self._body_left:
             return None
-        more = self._body_left
+        more = bool(self._body_left)
         return {"type": "http.request", "body": bytes(BUFFER[:filled]), "more_body": more}
 
     def _whole_body(self) -> bytes:
@@ -197,15 +197,17 @@ class HttpExchange:
     async def _wait(self, *, data: bool = False, room: bool = False) -> None:
         """Wait until data or room may have come, the client has left, or the response has ended."""
         waiter = self._loop.create_future()
-        self._waiters.append(waiter)
+        self._waiters = (*self._waiters, waiter)
         # Another call of `notify` replaces that of another task of the application.
-        self._wants = [data or self._wants[0], room or self._wants[1]]
+        self._waits_for_data |= data
+        self._waits_for_room |= room
         function = self._wrap_notice(self._wake) if self._wrap_notice is not None else self._wake
-        self.request.notify(function, data=self._wants[0], room=self._wants[1])
+        self.request.notify(function, data=self._waits_for_data, room=self._waits_for_room)
         await waiter
 
     def _wake(self) -> None:
-        waiters, self._waiters, self._wants = self._waiters, [], [False, False]
+        waiters, self._waiters = self._waiters, ()
+        self._waits_for_data = self._waits_for_room = False
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -225,13 +227,16 @@ class HttpExchange:
 
     def _end_left(self) -> None:
         what = self.request.name
+        # If the server has cut the connection, the reason has been logged.
+        was_cut = self.request.cut
         self.request.abort()
-        logs.write("info", f"{what}: the client left before the end of the response", what)
+        if not was_cut:
+            logs.write("info", f"{what}: the client left before the end of the response", what)
         self._end()
 
     def _fail(self, error: BaseException) -> None:
         request = self.request
-        if self._is_left and isinstance(error, ConnectionResetError):
+        if (self._is_left or request.disconnected) and comes_of_reset(error):
             self._end_left()
             return
         if self.cancelled and isinstance(error, CancelledError):
@@ -246,3 +251,18 @@ class HttpExchange:
             ours: Any = request
             report_failure(ours, RequestTimeout() if is_late else error)
         self._end()
+
+
+def comes_of_reset(error: BaseException | None) -> bool:
+    """Tell whether an exception is that of `send` to a client that has left, or follows from it.
+
+    Frameworks raise one of their own for it, perhaps in a group.
+    """
+    for _ in range(10):
+        if error is None or isinstance(error, ConnectionResetError):
+            break
+        members = getattr(error, "exceptions", None)
+        if isinstance(members, tuple):
+            return all(map(comes_of_reset, members))
+        error = error.__cause__ or error.__context__
+    return isinstance(error, ConnectionResetError)

@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from poorhttp import logs
+from poorhttp.plugins.asgi.blocked_loop import computing
 from poorhttp.plugins.asgi.exchange import HttpExchange
 from poorhttp.process.unpatched import get_ident
 from poorhttp.worker.timeouts import ThreadInterrupter, location_of
@@ -46,22 +47,13 @@ class TaskInterrupter(ThreadInterrupter):
         ident = get_ident()
         if ident != self.loop_thread:
             return ident
-        return self.beginning or self._computing(sys._getframe())
-
-    def _computing(self, frame: FrameType | None) -> HttpExchange | None:
-        """Return the exchange that runs in a stack; `None`: none, or a task that it has made."""
-        while frame is not None:
-            if frame.f_code is HttpExchange.run.__code__:
-                found: HttpExchange = frame.f_locals["self"]
-                return found
-            frame = frame.f_back
-        return None
+        return self.beginning or computing(sys._getframe())
 
     def report(self, request: RequestName, age: float, runner: Any) -> Interruption:
         """Log where a request is, and return how to end it."""
         if not isinstance(runner, HttpExchange):
             return super().report(request, age, runner)
-        if self._computing(sys._current_frames().get(self.loop_thread)) is runner:
+        if computing(sys._current_frames().get(self.loop_thread)) is runner:
             return super().report(request, age, self.loop_thread)
         frames = [(frame, frame.f_lineno) for frame in frames_of(runner.task.get_coro())]
         summary = traceback.StackSummary.extract(iter(frames))

@@ -6,6 +6,7 @@ The event loop watches the reactor's descriptor. WSGI applications run in a pool
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from functools import partial
 from importlib.util import find_spec
@@ -21,13 +22,18 @@ from poorhttp.plugins.asgi.worker_hooks import HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import ThreadPoolExecutor
+    from contextvars import Context
     from typing import Any
 
+    from poorhttp.plugins.asgi.blocked_loop import LoopWatch
     from poorhttp.plugins.asgi.interrupter import TaskInterrupter
     from poorhttp.plugins.asgi.native import Reactor, Request
     from poorhttp.worker.worker import Worker
+
+#: Name of the tasks of requests.
+TASK = "request"
 
 #: Most requests that are started before the loop handles other events.
 MAX_BATCH = 64
@@ -58,12 +64,36 @@ def new_loop(name: str) -> asyncio.AbstractEventLoop:
     return asyncio.SelectorEventLoop()
 
 
+def start_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]
+) -> asyncio.Task[None]:
+    """Start a task in an event loop that runs; its first step runs at once.
+
+    A request whose application does not wait costs the event loop no further turn.
+    """
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, name=TASK, eager_start=True)
+    # Before, a task has its first step called by the loop: here, by this function.
+    steps: list[tuple[Callable[[], object], Context]] = []
+    caller: Any = loop
+    caller.call_soon = lambda step, *, context: steps.append((step, context))
+    try:
+        task = asyncio.Task(coroutine, loop=loop, name=TASK)
+    finally:
+        del caller.call_soon
+    ((step, context),) = steps
+    context.run(step)
+    return task
+
+
 class EventLoop:
     """Serves the requests of a worker in an event loop."""
 
     reactor: Reactor
     _interrupter: TaskInterrupter | None = None
     _pool: ThreadPoolExecutor | None = None
+    _watch: LoopWatch | None = None
+    _refuses = False  # `asgi_concurrency` is reached
     _deadline = 0.0  # until when requests may run, once the server stops
 
     def __init__(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
@@ -76,6 +106,7 @@ class EventLoop:
         #: Who answers all requests, if there is only one ASGI application.
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
         self._exchanges: set[HttpExchange] = set()
+        self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
         # WSGI applications in threads may find events of other requests.
         self._wrap_notice: Callable[..., Any] | None = None
         if self._only is None:
@@ -106,10 +137,16 @@ class EventLoop:
         )
         self.reactor = reactor
         loop.add_reader(reactor.fileno(), self._serve_ready)
+        if worker.settings.slow_request:
+            from poorhttp.plugins.asgi.blocked_loop import LoopWatch
+
+            self._watch = LoopWatch(loop, worker.settings.slow_request)
         try:
             worker.run(loop.run_forever, reactor)
         finally:
             loop.remove_reader(reactor.fileno())
+            if self._watch is not None:
+                self._watch.stop()
         reactor.flush_log()
 
     def _new_interrupter(self, signals: Any) -> TaskInterrupter:
@@ -147,6 +184,10 @@ class EventLoop:
         if mounted is None or not mounted.is_asgi:
             self._begin_in_thread(request)
             return
+        if len(self._exchanges) >= self._most:
+            self._refuse(request)
+            return
+        self._refuses = False
         scope = of_http(head, mounted.state)
         if prefix:
             scope["root_path"] += prefix
@@ -156,8 +197,18 @@ class EventLoop:
             request.begin()
             self._interrupter.beginning = None
         self._exchanges.add(exchange)
-        run = exchange.run(mounted.application, self._exchanges)
-        exchange.task = self._loop.create_task(run)
+        run = exchange.run(mounted.application, self._exchanges, request)
+        exchange.task = start_task(self._loop, run)
+
+    def _refuse(self, request: Request) -> None:
+        """Answer a request beyond `asgi_concurrency`."""
+        if not self._refuses:
+            self._refuses = True
+            text = f"{self._most} requests run (asgi_concurrency): others are refused with 503"
+            logs.write("warning", text)
+        fields = (b"content-type", b"text/plain; charset=utf-8"), (b"retry-after", b"1")
+        request.start_bytes("503 Service Unavailable", fields)
+        request.finish_nowait(b"503 Service Unavailable: too many requests run\n")
 
     def _begin_in_thread(self, request: Request) -> None:
         if self._pool is None:

@@ -71,5 +71,8 @@ class Request:
     def disarm_timeout(self) -> None: ...
     def abort(self) -> None: ...
 
+    #: Whether the client has left, as far as that is known, or was cut off by the server.
+    disconnected: Final[bool]
+    cut: Final[bool]
     name: Final[RequestName]
     foreign: Final[bool]

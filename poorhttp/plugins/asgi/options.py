@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import IN_PROCESSES, Option
-from poorhttp.config.parsers import choice
+from poorhttp.config.parsers import choice, integer
 
 
 class Asgi:
@@ -34,4 +34,14 @@ class Asgi:
         "`lifespan.startup.failed`, ends the start. gunicorn `asgi_lifespan` and uvicorn "
         "`lifespan` (auto) serve in this case too, and log nothing or a line.",
         aliases=("lifespan",),
+    )
+    asgi_concurrency = Option(
+        integer(0, 1_000_000),
+        "0",
+        "Requests of ASGI applications that a worker runs at the same time, at most; 0 sets no "
+        "limit.",
+        metavar="N",
+        reason="Others are refused with 503 and `Retry-After`, at once. `max_connections` limits "
+        "connections, and `queue_timeout` refuses requests that wait while the application blocks "
+        "the event loop. uvicorn `limit_concurrency` (none), granian `backpressure`.",
     )

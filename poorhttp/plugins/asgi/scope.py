@@ -47,8 +47,36 @@ def of_http(head: RequestHead, state: dict[str, Any] | None) -> Scope:
         "headers": [*fields],
         "client": client,
         "server": server,
-        "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
+        "extensions": {
+            "http.response.pathsend": {},
+            "http.response.early_hint": {},
+        },
     }
     if state is not None:
         scope["state"] = state.copy()
     return scope
+
+
+def environ_of(scope: Scope) -> dict[str, Any]:
+    """Return the environ of the request with a scope, for hooks that look at requests of WSGI."""
+    client, server = scope["client"] or ("", ""), scope["server"]
+    query = scope["query_string"].decode("latin-1")
+    target = (scope.get("raw_path") or b"/").decode("latin-1") + (f"?{query}" if query else "")
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode("utf-8", "replace").decode("latin-1"),
+        "QUERY_STRING": query,
+        "REQUEST_URI": target,
+        "RAW_URI": target,
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": str(server[0] or ""),
+        "SERVER_PORT": str(server[1] or ""),
+        "REMOTE_ADDR": client[0],
+        "wsgi.url_scheme": scope["scheme"],
+    }
+    for name, value in scope["headers"]:
+        environ[f"HTTP_{name.decode('latin-1').upper().replace('-', '_')}"] = value.decode(
+            "latin-1"
+        )
+    return environ

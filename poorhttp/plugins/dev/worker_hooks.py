@@ -72,6 +72,16 @@ class DevelopmentHooks(WorkerHooks):
 
             middleware.prepare()
 
+    def wrap_target(
+        self, application: WSGIApplication, target: str, settings: Settings
+    ) -> WSGIApplication:
+        """Have exceptions of an ASGI application answered with pages."""
+        if settings.of(Development).debug != "off" and getattr(application, "is_asgi", False):
+            from poorhttp.plugins.dev.debug import asgi_pages
+
+            asgi_pages.add_error_pages(application, settings)
+        return application
+
     def wrap(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
         """Return the application with pages for its exceptions."""
         if settings.of(Development).debug == "off" or is_raw_tcp(settings.target):

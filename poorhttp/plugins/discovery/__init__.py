@@ -3,6 +3,7 @@
 options.py           the options
 discover.py          completes the settings with the target that is found
 worker_hooks.py      what it does where settings are read and applications are loaded
+asgi_mode.py         chooses the mode `asyncio` for ASGI applications
 found_target.py      the target, and the settings that go with it
 search.py            searches a folder for an application, in a process of its own
 candidates.py        finds the callable of a file that is the application

@@ -1,4 +1,4 @@
-"""Finds the WSGI application, or the factory function that returns it, in a Python file."""
+"""Finds the application, or the factory function that returns it, in a Python file."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ APPLICATION = "an application"
 FLASK = "a Flask application"
 BOTTLE = "a Bottle application"
 BOTTLE_DEFAULT = "Bottle's default application"
+ASGI = "an ASGI application"
 
-#: Functions and classes that make a WSGI application.
+#: Functions and classes that make an application.
 MAKERS = {
     "APIFlask": FLASK,
     "Bottle": BOTTLE,
     "Eve": FLASK,
+    "FastAPI": ASGI,
     "Flask": FLASK,
+    "Litestar": ASGI,
+    "ProtocolTypeRouter": ASGI,
+    "Quart": ASGI,
+    "Sanic": ASGI,
+    "Starlette": ASGI,
     "default_app": BOTTLE,
+    "get_asgi_application": ASGI,
     "get_wsgi_application": "a Django application",
+    "http_app": ASGI,
     "make_wsgi_app": "a Pyramid application",
+    "sse_app": ASGI,
+    "streamable_http_app": ASGI,
 }
 
-#: Functions and classes that make an ASGI application, which is not served.
-ASGI_MAKERS = (
-    "Blacksheep",
-    "FastAPI",
-    "Litestar",
-    "Quart",
-    "Sanic",
-    "Starlette",
-    "get_asgi_application",
-)
+#: Packages of which everything that is called makes an ASGI application.
+ASGI_PACKAGES = ("blacksheep", "channels", "fastapi", "litestar", "quart", "sanic", "starlette")
 
 #: Libraries that programs have an `app` of which is no WSGI application: command lines, windows,
 #: queues, chats.
@@ -213,8 +216,10 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
     if original in defined.functions:
         function = defined.functions[original]
         if isinstance(function, ast.AsyncFunctionDef):
+            if len(required(function)) == 3:
+                return Candidate(name, ASGI, SURE, origin)
             choice.remarks.append(
-                f"{source.file}: {name} is a coroutine function, which WSGI cannot call"
+                f"{source.file}: {name} is a coroutine function, and none of ASGI"
             )
             return None
         certainty = _is_application(function)
@@ -226,14 +231,7 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
     if not isinstance(value, ast.Call):
         could_be = isinstance(value, (ast.Attribute, ast.Name, ast.Subscript, ast.Lambda))
         return Candidate(name, APPLICATION, MAYBE, origin) if could_be else None
-    made = last_name(value.func)
-    if made in ASGI_MAKERS:
-        choice.remarks.append(_asgi_remark(source, name, made))
-        return None
     maker, factory = _made_by(sources, defined, value)
-    if maker in ASGI_MAKERS:
-        choice.remarks.append(_asgi_remark(source, name, maker))
-        return None
     what = MAKERS.get(maker)
     if what is None and original in DEFAULTS:
         # Middleware around an application: `app = ProxyFix(create_app())`.
@@ -295,7 +293,7 @@ def _maker_in(
         found, _ = _made_by(sources, source, call, depth - 1)
         if found in MAKERS:
             return found
-    return next((name for name in names if name in ASGI_MAKERS), "")
+    return ""
 
 
 def _returned_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Call]:
@@ -334,9 +332,7 @@ def _factories(sources: Sources, source: Source, choice: Choice) -> Iterator[Can
             continue
         maker = _maker_in(sources, defined, function)
         needed = required(function)
-        if maker in ASGI_MAKERS:
-            choice.remarks.append(_asgi_remark(source, f"{name}()", maker))
-        elif needed:
+        if needed:
             wanted = ", ".join(needed)
             choice.remarks.append(f"{source.file}: {name}() needs {wanted}: give it literals")
         else:
@@ -405,5 +401,48 @@ def required(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return [argument.arg for argument in needed]
 
 
-def _asgi_remark(source: Source, name: str, made: str) -> str:
-    return f"{source.file}: {name} is an application for ASGI ({made}), which is not served"
+def is_asgi(sources: Sources, source: Source, expression: str, depth: int = MAX_DEPTH) -> bool:
+    """Tell whether a name or a call in a file is an ASGI application, as far as its source says."""
+    name, is_call, _ = expression.partition("(")
+    defined, original = sources.origin(source, name)
+    function, value = defined.functions.get(original), defined.values.get(original)
+    if function is not None and is_call:
+        return MAKERS.get(_maker_in(sources, defined, function)) == ASGI
+    if function is not None:
+        return _takes_scope(function)
+    if (found := defined.classes.get(original)) is not None:
+        return _has_scope(found, "__init__")
+    return isinstance(value, ast.Call) and _makes_asgi(sources, defined, value, depth - 1)
+
+
+def _takes_scope(function: ast.stmt) -> bool:
+    """Whether a function can only be called by ASGI: a coroutine, or by the names it takes."""
+    if not isinstance(function, ast.FunctionDef):
+        return isinstance(function, ast.AsyncFunctionDef)
+    return required(function)[-3:] == ["scope", "receive", "send"]
+
+
+def _has_scope(found: ast.ClassDef, name: str) -> bool:
+    """Whether a method of a class takes what ASGI passes."""
+    return any(_takes_scope(each) for each in found.body if getattr(each, "name", "") == name)
+
+
+def _makes_asgi(sources: Sources, source: Source, call: ast.Call, depth: int) -> bool:
+    """Whether a call makes an ASGI application, or one around another that it is given."""
+    maker, _ = _made_by(sources, source, call)
+    root, _, rest = ast.unparse(call.func).partition(".")
+    dotted = ".".join(filter(None, [*source.imports.get(root, (0, "", root))[1:], rest]))
+    if MAKERS.get(maker) or dotted.startswith("a2wsgi.ASGI"):
+        return MAKERS.get(maker) == ASGI
+    if dotted.partition(".")[0] in ASGI_PACKAGES or "asgi" in dotted.lower():
+        return True
+    defined, name = sources.definition(source, call.func)
+    made = defined.classes.get(name)
+    if made is not None and _has_scope(made, "__call__"):
+        return True
+    given = [*call.args, *(each.value for each in call.keywords)]
+    return depth > 0 and any(
+        (isinstance(each, ast.Call) and _makes_asgi(sources, source, each, depth - 1))
+        or (isinstance(each, ast.Name) and is_asgi(sources, source, each.id, depth - 1))
+        for each in given
+    )

@@ -86,7 +86,7 @@ def run(
 
 
 def stacks(workers: list[Target]) -> list[dict[str, Any]]:
-    """Return the stacks of all threads and greenlets, with their requests."""
+    """Return the stacks of all threads, greenlets and tasks, with their requests."""
     question = ask("stacks", workers)
     answers = wait(question, workers, ANSWER)
     results = []
@@ -128,7 +128,7 @@ def _stack(each: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "name": str(each["name"]),
-        "kind": "greenlet" if each["kind"] == "greenlet" else "thread",
+        "kind": each["kind"] if each["kind"] in ("greenlet", "task") else "thread",
         "thread": int(each["thread"]),
         "idle": bool(each["idle"]),
         "request": {"number": int(each["request"])} if each["request"] else None,

@@ -22,6 +22,9 @@ SERVE = "serve"
 HUB_FILE = "gevent/hub.py"
 HUB = ("Hub.run", "run")
 
+#: Files in which the event loop of asyncio waits.
+LOOP_FILES = ("/selectors.py", "/asyncio/base_events.py")
+
 #: The serve loop in a line of a profile.
 SERVE_FRAME = re.compile(r"serve \(\S*poorhttp/worker/(?:wsgi|tcp)\.py(?::\d+)?\)")
 
@@ -42,9 +45,12 @@ def in_application(stack: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def waits_in_server(frames: list[dict[str, Any]]) -> bool:
-    """Whether the innermost frame of Python is one of the server, or of the hub of gevent."""
+    """Whether the innermost frame of Python is one of the server, or of the hub of gevent.
+
+    Or of the event loop of asyncio, which the server runs.
+    """
     for frame in reversed(frames):
-        if frame["file"].endswith(".py"):
+        if frame["file"].endswith(".py") and not frame["file"].endswith(LOOP_FILES):
             in_hub = frame["file"].endswith(HUB_FILE) and frame["function"] in HUB
             return in_hub or frame["file"].startswith(SERVER_FOLDER)
     return False

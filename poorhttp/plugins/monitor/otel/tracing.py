@@ -8,7 +8,7 @@ conventions for HTTP (1.23 and later).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.propagators.textmap import Getter
@@ -111,8 +111,8 @@ class Traced:
         self._tracer = tracer
         self._environ = _Environ()
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Call the application, within its span."""
+    def span(self, environ: WSGIEnvironment) -> tuple[Span, Context]:
+        """Begin the span of a request; return it, and the context within it."""
         method = environ["REQUEST_METHOD"]
         parent = propagate.extract(environ, getter=self._environ)
         span = self._tracer.start_span(
@@ -121,7 +121,11 @@ class Traced:
             SpanKind.SERVER,
             attributes(environ, has_id=self._has_ids),
         )
-        within = trace.set_span_in_context(span, parent)
+        return span, trace.set_span_in_context(span, parent)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Call the application, within its span."""
+        span, within = self.span(environ)
         body = None
         token = context.attach(within)
         try:
@@ -138,6 +142,42 @@ class Traced:
             span.end()
             return body
         return _Body(body, span, within)
+
+
+class TracedAsgi:
+    """An ASGI application with a span around each request.
+
+    Attributes:
+        traced: begins spans; `None` before the worker serves.
+    """
+
+    traced: Traced | None = None
+
+    def __init__(self, application: Any, environ_of: Callable[[Any], WSGIEnvironment]) -> None:
+        self._application = application
+        self._environ_of = environ_of
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Call the application, within a span if it is a request."""
+        if self.traced is None or scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        span, within = self.traced.span(self._environ_of(scope))
+
+        async def noting(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                note_status(span, message["status"])
+            await send(message)
+
+        token = context.attach(within)
+        try:
+            await self._application(scope, receive, noting)
+        except BaseException as error:
+            note_error(span, error)
+            raise
+        finally:
+            context.detach(token)
+            span.end()
 
 
 class _Body:

@@ -11,13 +11,20 @@ from poorhttp.worker.plugin_hooks import WorkerHooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.plugins.monitor.otel.tracing import TracedAsgi
 
 
 class TraceHooks(WorkerHooks):
     """Checks what `otel` needs, and traces requests unless it sends only metrics."""
 
     modules = ("plugins.monitor.otel",)
+
+    def __init__(self) -> None:
+        self._asgi: list[TracedAsgi] = []
 
     def check(self, settings: Settings) -> None:
         """Check that the SDK and its exporters are there."""
@@ -28,6 +35,22 @@ class TraceHooks(WorkerHooks):
                 f"is at odds with otel = {sends}: only traces are sent without one"
             )
         sdk.check(settings)
+
+    def before_loading(self, settings: Settings) -> None:
+        """Forget the ASGI applications of a former load."""
+        self._asgi.clear()
+
+    def wrap_target(
+        self, application: WSGIApplication, target: str, settings: Settings
+    ) -> WSGIApplication:
+        """Have an ASGI application traced, from `serve` on."""
+        mounted: Any = application
+        if _is_traced(settings) and getattr(mounted, "is_asgi", False):
+            from poorhttp.plugins.monitor.otel.tracing import TracedAsgi
+
+            mounted.application = TracedAsgi(mounted.application, mounted.environ_of)
+            self._asgi.append(mounted.application)
+        return application
 
     def wrap(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
         """Import the SDK: all processes that are forked from this one share its memory."""
@@ -41,7 +64,10 @@ class TraceHooks(WorkerHooks):
             return application
         from poorhttp.plugins.monitor.otel import tracing
 
-        return tracing.traced(application, has_ids=settings.request_id)
+        traced = tracing.traced(application, has_ids=settings.request_id)
+        for each in self._asgi:
+            each.traced = traced if isinstance(traced, tracing.Traced) else None
+        return traced
 
 
 HOOKS = TraceHooks()

@@ -17,7 +17,8 @@ Usage: poorhttp migrate [-o FILE] [--force] SOURCE
 
 Print an ini file for poorhttp, from the configuration of another server. SOURCE is
 gunicorn.conf.py, uwsgi.ini (or .yaml, .xml, .json), a Procfile, a unit of systemd, a Dockerfile or
-a shell script; the command line is one of gunicorn, uwsgi, waitress-serve, uvicorn or granian.
+a shell script; the command line is one of gunicorn, uwsgi, waitress-serve, uvicorn, hypercorn,
+daphne or granian.
 
 Each option has a comment with the setting that it comes from. Settings without an equivalent are
 explained at the end. A Python file is run in a process without rights.

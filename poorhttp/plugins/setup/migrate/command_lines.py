@@ -1,4 +1,4 @@
-"""Reads the command line of a server: gunicorn, uWSGI, waitress-serve, uvicorn or granian."""
+"""Reads the command line of a server: gunicorn, uWSGI, waitress, uvicorn and others of ASGI."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ PROGRAMS = {
     **dict.fromkeys(("gunicorn", "gunicorn3"), "gunicorn"),
     **dict.fromkeys(("uwsgi", "pyuwsgi", "uwsgi-core", "uwsgi_python3"), "uwsgi"),
     **dict.fromkeys(("waitress-serve", "waitress"), "waitress"),
-    "uvicorn": "uvicorn",
-    "granian": "granian",
+    **{name: name for name in ("uvicorn", "granian", "hypercorn", "daphne")},
 }
 
 SHELLS = ("sh", "bash", "dash")
@@ -43,7 +42,7 @@ class ServerCommand:
     """The command line of a server.
 
     Attributes:
-        server: gunicorn, uwsgi, waitress, uvicorn or granian.
+        server: one of the values of `PROGRAMS`.
         settings: its flags and arguments.
         files: configuration files that it names.
         environment: variables that stand in front of the program.
@@ -142,7 +141,8 @@ def read_words(
     known = find_server(words)
     if known is None:
         raise ConfigError(
-            f"{place}: starts no known server (gunicorn, uwsgi, waitress-serve, uvicorn, granian)"
+            f"{place}: starts no known server (gunicorn, uwsgi, waitress-serve, uvicorn, granian, "
+            "hypercorn, daphne)"
         )
     server, first = known
     command = ServerCommand(server)
@@ -216,6 +216,8 @@ def _read_flags(command: ServerCommand, rest: list[tuple[str, str]], place: str)
         "waitress": server_flags.WAITRESS,
         "uvicorn": server_flags.UVICORN,
         "granian": server_flags.GRANIAN,
+        "hypercorn": server_flags.HYPERCORN,
+        "daphne": server_flags.DAPHNE,
     }
     known = server_flags.flags(tables[command.server])
     arguments = 0

@@ -73,6 +73,21 @@ ssl-keyfile ssl-certfile ssl-keyfile-password ssl-version ssl-cert-reqs ssl-ca-c
 header app-dir h11-max-incomplete-event-size factory! version!
 """
 
+HYPERCORN = """
+access-log access-logfile access-logformat backlog -b bind ca-certs certfile cert-reqs ciphers
+-c config -D daemon! debug! error-log error-logfile log-file graceful-timeout read-timeout
+max-requests max-requests-jitter -g group -k worker-class keep-alive keyfile keyfile-password
+insecure-bind log-config log-level -p pid quic-bind reload! root-path server-name statsd-host
+statsd-prefix -m umask -u user verify-mode websocket-ping-interval -w workers
+"""
+
+DAPHNE = """
+-p port -b bind websocket_timeout websocket_connect_timeout -u unix-socket fd -e endpoint
+-v verbosity -t http-timeout access-log log-fmt ping-interval ping-timeout
+application-close-timeout root-path proxy-headers! proxy-headers-host proxy-headers-port
+-s server-name no-server-name!
+"""
+
 GRANIAN = """
 host port uds uds-permissions interface http ws! workers blocking-threads
 blocking-threads-idle-timeout runtime-threads runtime-blocking-threads runtime-mode loop task-impl

@@ -29,6 +29,8 @@ PLANS: dict[str, Callable[[list[Setting]], Plan]] = {
     "waitress": more_servers.waitress,
     "uvicorn": more_servers.uvicorn,
     "granian": more_servers.granian,
+    "hypercorn": more_servers.hypercorn,
+    "daphne": more_servers.daphne,
 }
 
 #: Where gunicorn looks for a configuration that is not named.

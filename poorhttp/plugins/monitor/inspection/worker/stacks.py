@@ -1,4 +1,4 @@
-"""Stacks of all threads and greenlets of this process, and the requests that they run."""
+"""Stacks of all threads, greenlets and tasks of this process, and the requests that they run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from greenlet import greenlet
 
+#: Flag of the code of a coroutine function (inspect.CO_COROUTINE).
+_COROUTINE = 0x80
+
 #: Innermost frames of a stack that are told.
 MOST_FRAMES = 200
 
@@ -27,9 +30,9 @@ MOST_STACKS = 2000
 def collect(frame: FrameType | None) -> list[dict[str, Any]]:
     """Return the stacks; that of the calling thread, the main one, begins at `frame`.
 
-    Of each: `name`, `kind` (thread or greenlet), `thread` (native ID; 0: unknown), `request` (its
-    number; 0: none), `idle` (it waits in the server's own code), `frames`, the outermost first:
-    file, line, function.
+    Of each: `name`, `kind` (thread, greenlet or task), `thread` (native ID; 0: unknown), `request`
+    (its number; 0: none), `idle` (it waits in the server's own code), `frames`, the outermost
+    first: file, line, function.
     """
     ours = sys._getframe()
     found = []
@@ -38,23 +41,26 @@ def collect(frame: FrameType | None) -> list[dict[str, Any]]:
         if stack is ours:
             name, thread = "main", os.getpid()
         begin = frame if stack is ours else stack
-        found.append(describe(begin, name or f"{ident:#x}", "thread", thread))
+        found.append(describe(frames_of(begin), name or f"{ident:#x}", "thread", thread))
     for each in greenlets():
-        found.append(describe(each.gr_frame, greenlet_name(each), "greenlet", 0))
+        found.append(describe(frames_of(each.gr_frame), greenlet_name(each), "greenlet", 0))
+    found += [describe(stack, name, "task", 0) for name, stack in tasks()]
     # Those with requests first, as there may be too many.
     found.sort(key=lambda stack: (stack["idle"], not stack["request"]))
     return found[:MOST_STACKS]
 
 
-def describe(frame: FrameType | None, name: str, kind: str, thread: int) -> dict[str, Any]:
-    """Return a stack as `collect` does."""
-    frames, request = frames_of(frame)
+def describe(
+    stack: tuple[list[FrameType], int], name: str, kind: str, thread: int
+) -> dict[str, Any]:
+    """Return a stack, its frames and the number of its request, as `collect` does."""
+    frames, request = stack
     return {
         "name": name,
         "kind": kind,
         "thread": thread,
         "request": request,
-        "idle": not request and (frame is None or is_ours(frame)),
+        "idle": not request and (not frames or is_ours(frames[-1])),
         "frames": [
             (each.f_code.co_filename, each.f_lineno or 0, qualified_name(each))
             for each in frames[-MOST_FRAMES:]
@@ -69,11 +75,16 @@ def frames_of(frame: FrameType | None) -> tuple[list[FrameType], int]:
     """
     frames: list[FrameType] = []
     while frame is not None:
-        if is_serve_loop(frame) and (number := request_number(frame)):
+        if serves(frame) and (number := request_number(frame)):
             return frames[::-1], number
         frames.append(frame)
         frame = frame.f_back
     return frames[::-1], 0
+
+
+def serves(frame: FrameType) -> bool:
+    """Whether a frame is that of a serve loop, or of a coroutine of the server."""
+    return is_serve_loop(frame) or bool(frame.f_code.co_flags & _COROUTINE and is_ours(frame))
 
 
 def request_number(frame: FrameType) -> int:
@@ -106,6 +117,30 @@ def greenlets() -> Iterator[greenlet]:
     for each in gc.get_objects():
         if issubclass(type(each), kind) and each.gr_frame is not None:
             yield each
+
+
+def tasks() -> Iterator[tuple[str, tuple[list[FrameType], int]]]:
+    """Yield the tasks of this thread's event loop that wait: name, frames, number of the request.
+
+    The frames of a request begin where the server calls the application. The task that runs has
+    the stack of the thread.
+    """
+    asyncio: Any = sys.modules.get("asyncio")
+    loop = asyncio and asyncio._get_running_loop()
+    for task in asyncio.all_tasks(loop) if loop else ():
+        frames: list[FrameType] = []
+        coroutine, number = task.get_coro(), 0
+        while coroutine is not None and not getattr(coroutine, "cr_running", False):
+            frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+            if not frames and frame is not None and serves(frame) and not number:
+                number = request_number(frame)
+            elif frame is not None:
+                frames.append(frame)
+            coroutine = getattr(coroutine, "cr_await", None) or getattr(
+                coroutine, "gi_yieldfrom", None
+            )
+        if frames:
+            yield task.get_name(), (frames, number)
 
 
 def greenlet_name(which: greenlet) -> str:

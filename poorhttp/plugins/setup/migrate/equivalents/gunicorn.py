@@ -41,9 +41,9 @@ MOUNTED = (
     "application reads it"
 )
 
-ASGI = (
-    "It runs ASGI applications, and poorhttp serves WSGI only: keep the old server for this "
-    "application, or wrap it, for example with a2wsgi."
+OTHER_LOOP = (
+    "Its applications are neither for WSGI nor for ASGI, and poorhttp does not serve them: keep "
+    "the old server."
 )
 
 #: Hooks of gunicorn, and what is there instead.
@@ -72,7 +72,6 @@ _NOT_NEEDED = "Not needed: "
 _LOGGING = "docs/reference/logs.md"
 _STRICT = "poorhttp is strict about it, because such requests are used to smuggle others."
 _HTTP2 = "docs/guides/http2.md"
-_ASYNC = "It is for ASGI."
 _DIRTY = "There are no such processes here; use a task queue."
 
 
@@ -176,10 +175,16 @@ def _mode(plan: Plan) -> None:
     of_class, threads = plan.find("worker_class"), plan.find("threads")
     name = of_class.one.rpartition("#")[2] if of_class is not None else "sync"
     several = threads is not None and threads.one != "1"
-    if any(word in name.lower() for word in ("uvicorn", "asgi", "aiohttp", "tornado", "sanic")):
+    if any(word in name.lower() for word in ("aiohttp", "tornado", "trio")):
         assert of_class is not None
-        plan.explain(of_class, ASGI)
-        plan.warnings.append(f"{of_class.text}: {ASGI}")
+        plan.explain(of_class, OTHER_LOOP)
+        plan.warnings.append(f"{of_class.text}: {OTHER_LOOP}")
+        return
+    if any(word in name.lower() for word in ("uvicorn", "asgi", "sanic", "hypercorn")):
+        assert of_class is not None
+        plan.set("mode", "asyncio", of_class, "it serves ASGI applications")
+        if threads is not None:
+            plan.explain(threads, "An event loop runs all requests; threads are for WSGI.")
         return
     if "eventlet" in name.lower():
         assert of_class is not None
@@ -503,16 +508,17 @@ RULES: dict[str, Rule] = {
         "it is for HTTP/1.1 too",
     ),
     "http_parser": explained(_NOT_NEEDED + "there is one parser, in Rust."),
-    "root_path": explained("mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/guides/hosts.md"),
-    "websocket_max_message_size": explained(_ASYNC, "docs/guides/websockets.md"),
+    "root_path": explained(
+        "mount = /PREFIX=TARGET sets root_path and SCRIPT_NAME.", "docs/guides/hosts.md"
+    ),
+    "websocket_max_message_size": explained("It is for ASGI.", "docs/guides/asgi.md"),
     "control_socket": explained("admin = unix:PATH is for poorhttp ctl.", "docs/guides/control.md"),
     "control_socket_mode": explained("admin_token_file protects admin.", "docs/guides/control.md"),
 }
 RULES |= {name: Rule(apply=_hook) for name in HOOKS}
 RULES |= {name: Rule(apply=_off_by_default) for name in SWITCHES}
-RULES |= {
-    f"asgi_{name}": explained(_ASYNC) for name in ("loop", "lifespan", "disconnect_grace_period")
-}
+RULES |= {name: option(name) for name in ("asgi_loop", "asgi_lifespan")}
+RULES["asgi_disconnect_grace_period"] = explained("Nothing is cancelled when a client leaves.")
 RULES |= {
     name: explained(_DIRTY)
     for name in (

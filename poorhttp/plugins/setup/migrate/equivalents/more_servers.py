@@ -1,4 +1,4 @@
-"""What the settings of waitress, uvicorn and granian become."""
+"""What the settings of waitress, uvicorn, hypercorn, daphne and granian become."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from poorhttp.plugins.setup.migrate.equivalents.addresses import (
     target,
     trust,
 )
-from poorhttp.plugins.setup.migrate.equivalents.gunicorn import ASGI
 from poorhttp.plugins.setup.migrate.equivalents.known_names import rule_for
 from poorhttp.plugins.setup.migrate.equivalents.plan import (
     Plan,
@@ -21,7 +20,7 @@ from poorhttp.plugins.setup.migrate.equivalents.plan import (
     switch,
 )
 
-_ASYNC = "It is for ASGI."
+_WEBSOCKET = "It is for WebSocket; see docs/guides/asgi.md."
 _ALWAYS = "Not needed: poorhttp does it in any case."
 _LOGGING = "docs/reference/logs.md"
 
@@ -57,11 +56,7 @@ def uvicorn(settings: list[Setting]) -> Plan:
     """Return the plan for settings of uvicorn."""
     plan = Plan("uvicorn", settings)
     _application(plan)
-    interface = plan.find("interface")
-    if interface is not None and interface.one == "wsgi":
-        plan.follow(interface, "poorhttp serves WSGI.")
-    elif plan.find("app") is not None:
-        plan.warnings.append(ASGI)
+    _interface(plan)
     uds, fd = plan.find("uds"), plan.find("fd")
     if uds is not None:
         listen(plan, uds, f"unix:{uds.one}")
@@ -82,27 +77,91 @@ def uvicorn(settings: list[Setting]) -> Plan:
 def granian(settings: list[Setting]) -> Plan:
     """Return the plan for settings of granian."""
     plan = Plan("granian", settings)
-    interface = plan.find("interface")
     if (prefix := plan.find("url-path-prefix")) is not None and (app := plan.find("app")):
         plan.set("mount", f"{prefix.one}={app.one}", prefix)
         plan.follow(app, "It is mounted below the prefix.")
     _application(plan)
-    if interface is not None and interface.one == "wsgi":
-        plan.follow(interface, "poorhttp serves WSGI.")
-    elif plan.find("app") is not None:
-        plan.warnings.append(ASGI)
+    is_wsgi = _interface(plan)
     if (uds := plan.find("uds")) is not None:
         listen(plan, uds, f"unix:{uds.one}")
     else:
         _host_and_port(plan, plan.find("host"), plan.find("port"), "127.0.0.1", "8000")
     for name in ("ssl-certificate", "ssl-keyfile"):
         _https(plan, plan.find(name))
-    plan.set("mode", "threading", "granian has threads for WSGI")
-    if plan.find("blocking-threads") is None:
-        plan.set("threads", "1", "granian's default of blocking-threads")
+    if is_wsgi:
+        plan.set("mode", "threading", "granian has threads for WSGI")
+        if plan.find("blocking-threads") is None:
+            plan.set("threads", "1", "granian's default of blocking-threads")
     _requests(plan, plan.find("access-log"), "off")
     plan.apply(GRANIAN, _unknown)
     return plan
+
+
+def hypercorn(settings: list[Setting]) -> Plan:
+    """Return the plan for settings of hypercorn."""
+    plan = Plan("hypercorn", settings)
+    app = plan.find("app")
+    text = app.one if app is not None else ""
+    kind, _, rest = text.partition(":")
+    if app is not None and kind in ("asgi", "wsgi") and rest:
+        target(plan, app, rest)
+    else:
+        _application(plan)
+    if kind != "wsgi":
+        plan.set("mode", "asyncio", app or "hypercorn runs ASGI applications")
+    for setting in plan.all("bind", "insecure-bind"):
+        is_secure = setting.name == "bind" and plan.find("certfile") is not None
+        listen(plan, setting, setting.one, before="https" if is_secure else "")
+    if plan.find("bind") is None:
+        _host_and_port(plan, None, None, "127.0.0.1", "8000")
+        _https(plan, plan.find("certfile"))
+    if plan.find("access-logfile", "access-log") is None:
+        plan.set("access_log", "off", "hypercorn logs no requests by default")
+    plan.apply(HYPERCORN, _unknown)
+    return plan
+
+
+def daphne(settings: list[Setting]) -> Plan:
+    """Return the plan for settings of daphne."""
+    plan = Plan("daphne", settings)
+    _application(plan)
+    plan.set("mode", "asyncio", "daphne runs ASGI applications")
+    if (uds := plan.find("unix-socket")) is not None:
+        listen(plan, uds, f"unix:{uds.one}")
+    elif plan.find("fd") is None:
+        _host_and_port(plan, plan.find("bind"), plan.find("port"), "127.0.0.1", "8000")
+    if (descriptor := plan.find("fd")) is not None:
+        listen(plan, descriptor, f"fd://{descriptor.one}")
+    plan.apply(DAPHNE, _unknown)
+    return plan
+
+
+def _interface(plan: Plan) -> bool:
+    """Plan the mode by the kind of application, of uvicorn and granian; tell whether it is WSGI."""
+    interface = plan.find("interface")
+    kind = interface.one if interface is not None else ""
+    if interface is not None and kind == "wsgi":
+        plan.follow(interface, "poorhttp serves WSGI.")
+        return True
+    if kind == "rsgi" or (plan.server == "granian" and not kind):
+        text = "RSGI, granian's own interface, is not served: serve an ASGI application"
+        plan.warnings.append(text)
+        if interface is not None:
+            plan.explain(interface, f"{text}.")
+    elif interface is not None and kind not in ("auto", "asgi3", "asgi", "asginl"):
+        plan.explain(interface, "ASGI 3 is served: wrap the application, as asgiref.compat does.")
+    elif interface is not None and kind != "asginl":
+        plan.follow(interface, "Mode asyncio serves ASGI.")
+    if kind == "asginl":
+        plan.set("asgi_lifespan", "off", interface or "")
+    if plan.find("app") is not None:
+        plan.set("mode", "asyncio", f"{plan.server} runs ASGI applications")
+    return False
+
+
+def _loop(text: str) -> str:
+    """Translate an event loop; any other is replaced by that which is there."""
+    return text if text in ("auto", "asyncio", "uvloop") else "auto"
 
 
 def _application(plan: Plan) -> None:
@@ -237,7 +296,7 @@ UVICORN = {
     "env": option("env"),
     "workers": option("workers", number),
     "backlog": option("backlog", number),
-    "limit-concurrency": option("max_connections", number),
+    "limit-concurrency": option("asgi_concurrency", number),
     "limit-max-requests": option("max_requests", number),
     "limit-max-requests-jitter": option("max_requests_jitter", number),
     "timeout-keep-alive": option("keepalive_timeout", number),
@@ -270,11 +329,62 @@ UVICORN = {
     "http2": Rule(apply=_http2),
 }
 UVICORN |= {
-    name: explained(_ASYNC)
+    "loop": option("asgi_loop", _loop),
+    "lifespan": option("asgi_lifespan"),
+    "http": explained("There is one parser, in Rust."),
+}
+UVICORN |= {
+    name: explained(_WEBSOCKET)
     for name in (
-        *("loop", "http", "ws", "lifespan", "ws-max-size", "ws-max-queue", "ws-ping-interval"),
-        *("ws-ping-timeout", "ws-per-message-deflate"),
+        *("ws", "ws-max-size", "ws-max-queue", "ws-ping-interval", "ws-ping-timeout"),
+        "ws-per-message-deflate",
     )
+}
+
+HYPERCORN = {
+    "chdir": Rule(apply=folder),
+    "env": option("env"),
+    "access-logfile": option("access_log"),
+    "access-log": option("access_log"),
+    "error-logfile": option("error_log"),
+    "log-file": option("error_log"),
+    "error-log": option("error_log"),
+    "log-level": option("log_level", _level),
+    "certfile": option("tls_certificate"),
+    "keyfile": option("tls_key"),
+    "root-path": Rule(apply=_prefix),
+    "reload": option("autoreload", switch, "for development there is poorhttp dev"),
+    "worker-class": option("asgi_loop", _loop),
+    "config": explained("Files of hypercorn are not read: write its settings as flags."),
+    "quic-bind": explained("HTTP/3 is not spoken."),
+    "websocket-ping-interval": explained(_WEBSOCKET),
+    "server-name": explained("hosts are sections of the file.", "docs/guides/hosts.md"),
+    "debug": explained("It is for the development of hypercorn."),
+    "daemon": explained("The server stays in the foreground.", "docs/guides/deploy.md"),
+    "read-timeout": explained("body_timeout limits how long a body takes."),
+}
+
+DAPHNE = {
+    "chdir": Rule(apply=folder),
+    "env": option("env"),
+    "access-log": option("access_log"),
+    "verbosity": explained("log_level says what is logged.", _LOGGING),
+    "root-path": Rule(apply=_prefix),
+    "http-timeout": option("request_timeout"),
+    "application-close-timeout": explained("Applications end by themselves when a client leaves."),
+    "ping-interval": explained(_WEBSOCKET),
+    "ping-timeout": explained(_WEBSOCKET),
+    "websocket_timeout": explained(_WEBSOCKET),
+    "websocket_connect_timeout": explained(_WEBSOCKET),
+    "proxy-headers": explained(
+        "trusted_proxies says whose headers are used.", "docs/guides/trusted-proxies.md"
+    ),
+    "proxy-headers-host": explained("trusted_proxies and forwarded_headers name them."),
+    "proxy-headers-port": explained("trusted_proxies and forwarded_headers name them."),
+    "endpoint": explained("Write bind, which takes several addresses.", "docs/guides/tls.md"),
+    "server-name": explained("server_header says what it is.", "docs/reference/options.md"),
+    "no-server-name": explained("server_header = off leaves it out."),
+    "log-fmt": explained("Lines of the error log have one format.", _LOGGING),
 }
 
 GRANIAN = {
@@ -308,6 +418,7 @@ GRANIAN = {
     ),
     "backpressure": explained("queue_timeout refuses what would wait too long."),
     "http": Rule(apply=_http2),
+    "loop": option("asgi_loop", _loop),
     "http2-max-headers-size": option("max_request_header_size", number, "it is for HTTP/1.1 too"),
     "reload-paths": explained(
         "What the application has loaded is watched.", "docs/guides/development.md"
@@ -316,7 +427,7 @@ GRANIAN = {
 GRANIAN |= {
     name: explained("It is a detail of granian's runtime.")
     for name in (
-        *("runtime-threads", "runtime-blocking-threads", "runtime-mode", "loop", "task-impl"),
+        *("runtime-threads", "runtime-blocking-threads", "runtime-mode", "task-impl"),
         *("ws", "log", "threads", "threading-mode", "blocking-threads-idle-timeout"),
     )
 }
