@@ -52,6 +52,7 @@ PROGRAMS = {
     "ab": Program(["ab"], "apache2-utils", "-V"),
     "h2load": Program(["h2load"], "nghttp2-client", "--version"),
     "openssl": Program(["openssl"], "openssl", "version"),
+    "strace": Program(["strace"], "strace", "-V"),
     "valgrind": Program(["valgrind"], "valgrind", "--version"),
     "testssl": Program(["testssl", "testssl.sh"], "testssl.sh", ""),
     # It has no option that only tells its version.

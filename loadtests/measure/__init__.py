@@ -5,6 +5,7 @@
 - `repeatedly`: calls a function repeatedly in a thread while a context is open.
 - `process_tree`: a program with all processes that it starts: started on its core, watched, ended.
 - `listeners`: processes that listen at a port: found, pinned to a core, watched.
+- `system_calls`: system calls of processes, counted by strace while something is done.
 - `cpu_affinity`: the cores that a process runs on.
 - `waiting`: waits until a condition holds.
 - `disturbance`: what others take of the machine meanwhile, stolen time, clock rate.

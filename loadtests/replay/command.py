@@ -12,22 +12,24 @@ import math
 import random
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from loadtests import store
+from loadtests import programs, store
 from loadtests.advise.workload import from_paths, timed
 from loadtests.arguments import number
 from loadtests.clients import curl
 from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request, Seen
-from loadtests.errors import LabError
-from loadtests.measure import disturbance, histogram, machine
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure import disturbance, histogram, machine, system_calls
 from loadtests.replay import chain, gate, server
 from loadtests.replay.report import NAME, sections, windows
-from loadtests.replay.server import Place
+from loadtests.replay.server import Place, Processes
 from loadtests.reporting import markdown
 from loadtests.reporting.progress import Progress
 from loadtests.stats.results import Results
@@ -39,6 +41,10 @@ CLOSED = 64
 SECONDS = 30.0
 SEED = 1
 MOST = 5_000_000
+COUNTED = 2.0
+"""Seconds of the load in which system calls are counted."""
+Drive = Callable[[Place, float], tuple[Seen, dict[str, Any]]]
+"""Sends the requests that are due in so many seconds."""
 
 
 def add(commands: Any) -> None:
@@ -84,6 +90,9 @@ def _common(command: argparse.ArgumentParser) -> None:
     told = f"at once, at most (default {CONNECTIONS['']}; with others: {_words(CONNECTIONS)})"
     kind = number(1, 10_000, int)
     command.add_argument("--connections", type=kind, default=0, metavar="N", help=told)
+    told = "afterwards also count the system calls of the server, by strace, in the load's first "
+    told += f"{COUNTED:g} s once more"
+    command.add_argument("--system-calls", action="store_true", help=told)
     for flag, told in (
         ("--output", "append the raw results here (JSON Lines)"),
         ("--page", "the page (default: beside the results)"),
@@ -141,10 +150,10 @@ def _load(options: argparse.Namespace, command: str) -> int:
     if options.chain:
         links = chain.read(options.chain)
 
-        def visit(place: Place) -> tuple[Seen, dict[str, Any]]:
-            where = place.address, place.port
+        def visit(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
+            where, due = (place.address, place.port), _until(moments, lasts)
             many, core, tls = _connections(options), place.core, place.tls
-            seen, steps = chain.drive(where, place.host, links, moments, many, core, tls=tls)
+            seen, steps = chain.drive(where, place.host, links, due, many, core, tls=tls)
             return seen, {"steps": steps, "what": "visits"}
 
         label += f", {options.chain.name}"
@@ -152,10 +161,10 @@ def _load(options: argparse.Namespace, command: str) -> int:
     paths = server.paths(options)
     if options.websocket:
 
-        def talk(place: Place) -> tuple[Seen, dict[str, Any]]:
+        def talk(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
             url = f"ws{'s' * place.tls}://{place.host}{paths[0]}"
-            many = _connections(options)
-            messages = curl.Messages(url, options.message, moments, many, place.core)
+            many, due = _connections(options), _until(moments, lasts)
+            messages = curl.Messages(url, options.message, due, many, place.core)
             seen, steps = messages.run()
             return seen, {"steps": steps, "what": "messages"}
 
@@ -171,12 +180,12 @@ def _closed(options: argparse.Namespace, command: str) -> int:
         raise LabError("this load needs a --rate")
     asked, many = from_paths(server.paths(options)).requests, _connections(options)
 
-    def drive(place: Place) -> tuple[Seen, dict[str, Any]]:
+    def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
         if place.tls:
             raise LabError("https needs a --rate")
         how: dict[str, Any] = {"host": place.address, "core": place.core, "outcomes": True}
         hosted = [replace(one, headers=(("Host", place.host),)) for one in asked]
-        return replay.drive(place.port, options.seconds, many, hosted, **how), {}
+        return replay.drive(place.port, lasts, many, hosted, **how), {}
 
     label = f"{server.name(options)}, {many} connections"
     return _measure(options, command, label, (), drive, asked[0].target)
@@ -201,27 +210,46 @@ def _send(
 ) -> int:
     """Measures requests, each at its moment."""
 
-    def drive(place: Place) -> tuple[Seen, dict[str, Any]]:
+    def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
+        due = _until(moments, lasts)
         hosted = [
             one
             if any(name.lower() == "host" for name, _ in one.headers)
             else replace(one, headers=(("Host", place.host), *one.headers))
-            for one in requests
+            for one in requests[: len(due)]
         ]
-        how: dict[str, Any] = {"moments": moments, "core": place.core}
+        how: dict[str, Any] = {"moments": due, "core": place.core}
         many = _connections(options)
         if place.tls or options.h2 or options.events:
             base = f"http{'s' * place.tls}://{place.host}"
             how |= {"h2": options.h2, "events": options.events, "connections": many}
-            seen, steps = curl.Transfers(base, requests, **how).run()
+            seen, steps = curl.Transfers(base, requests[: len(due)], **how).run()
             told = {"steps": steps, "what": "streams"} if options.events else {}
             return seen, more | told
-        lasts = moments[-1] + 0.1
-        return replay.drive(place.port, lasts, many, hosted, host=place.address, **how), more
+        seconds = due[-1] + 0.1
+        return replay.drive(place.port, seconds, many, hosted, host=place.address, **how), more
 
     label += ", HTTP/2" * options.h2 + ", events" * options.events
     first = requests[0].target if requests and not options.events else "/"
     return _measure(options, command, label, moments, drive, first)
+
+
+def _until(moments: Sequence[float], lasts: float) -> Sequence[float]:
+    """The moments in the first `lasts` seconds."""
+    return moments[: bisect_right(moments, lasts)]
+
+
+def _system_calls(
+    server: Processes | None, drive: Callable[[], tuple[Seen, dict[str, Any]]]
+) -> dict[str, Any]:
+    """Counts the system calls of the server while it is loaded again; why not, if that fails."""
+    try:
+        if server is None:
+            raise ServerFailure("its processes are not of this machine, or of another user")
+        (seen, _), calls = system_calls.counted(server.processes(), drive)
+    except ServerFailure as failure:
+        return {"calls_failed": str(failure)}
+    return {"calls": calls, "calls_requests": seen.load.requests}
 
 
 def _measure(
@@ -229,7 +257,7 @@ def _measure(
     command: str,
     label: str,
     moments: Sequence[float],
-    drive: Callable[[Place], tuple[Seen, dict[str, Any]]],
+    drive: Drive,
     target: str,
 ) -> int:
     """Has something sent at each moment, tells the outcome and makes the page; the exit code.
@@ -242,6 +270,8 @@ def _measure(
         lasts = moments[-1]
     else:
         raise LabError("no request is due in this time")
+    if options.system_calls:
+        programs.path("strace")
     if options.h2 and (options.chain or options.websocket):
         raise LabError("--h2 is for requests and event streams")
     name = store.now()
@@ -262,8 +292,11 @@ def _measure(
         progress.say(f"{label}: {many}, {lasts:,.0f} s from {time.strftime('%X')}")
         progress.begin(f"{label}, {lasts:,.0f} s")
         with server.Usage(processes, elsewhere=not place.is_here) as usage:
-            seen, more = drive(place)
+            seen, more = drive(place, lasts)
         progress.step(label, f"{seen.load.requests:,} answered")
+        if options.system_calls:
+            first = moments[0] if moments else 0.0
+            more |= _system_calls(processes, partial(drive, place, min(lasts, first + COUNTED)))
         due = len(seen.outcomes) if closed else len(moments)
         keeping.add(
             "sample",

@@ -17,6 +17,8 @@ from loadtests.store import Record
 NAME = "replay"
 SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 WINDOWS = 20
+CALLS = 12
+"""System calls that are told one by one."""
 COLOURS = ("#1a7fb8", "#c8452c", "#3f8f3f", "#8a5fb0")
 
 
@@ -44,10 +46,13 @@ def sections(results: Results) -> list[Section]:
         )
     if failed := samples[-1].get("server_failed"):
         text.append(f"What the server used is not known: {failed}.")
+    if why := samples[-1].get("calls_failed"):
+        text.append(f"System calls of the server were not counted: {why}.")
     if any(one["client_busy"] > SATURATED for one in samples):
         text.append("The client used its whole core, so it was the limit, not the server.")
     figure = percentiles.plot("replay-times", lines)
     parts: list[Part] = [figure, Table("replay", "", columns, rows), *_steps(samples[-1])]
+    parts += _calls(samples[-1])
     found = Section("Requests at their times", text, parts, answer=_answer(samples[-1]))
     return [found, Section("While it went on", parts=_course(samples[-1]))]
 
@@ -74,8 +79,28 @@ def _cells(one: Record) -> dict[str, str]:
         "server busy, % of a core": share,
         "CPU time of the server, µs a request": cpu,
         "memory of the server (PSS), MiB": pss and pss * MIB,
+        "system calls of the server, a request": _per_request(
+            one, sum(one.get("calls", {}).values())
+        ),
     }
     return {name: brief(value) for name, value in known.items() if value is not None}
+
+
+def _per_request(one: Record, calls: int) -> float | None:
+    """So many calls as each request took; None if none were counted."""
+    return calls / max(one["calls_requests"], 1) if calls else None
+
+
+def _calls(sample: Record) -> list[Part]:
+    """The most frequent system calls of the server."""
+    columns = [Column("system call"), Column("a request", "", 2), Column("in all")]
+    rows: list[Sequence[Cell]] = [
+        [name, _per_request(sample, count), count]
+        for name, count in list(sample.get("calls", {}).items())[:CALLS]
+    ]
+    title = f"System calls of the server: {sample['server']}"
+    note = "Counted by strace, which slows the server, in a load of its own after the measured one."
+    return [Table("replay-calls", title, columns, rows, note=note)] if rows else []
 
 
 def windows(seconds: float, outcomes: Sequence[tuple[int, ...]]) -> list[Record]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -16,10 +17,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from loadtests import store
+from loadtests import programs, store
 from loadtests.advise.workload import timed
-from loadtests.errors import LabError
-from loadtests.measure import disturbance, histogram
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure import disturbance, histogram, system_calls
 from loadtests.replay import chain, gate
 from loadtests.replay.command import arrivals
 from loadtests.servers import certificate
@@ -341,6 +342,27 @@ def test_the_highest_rate(p99: list[float], said: str) -> None:
     limit = condition("p99 > 50 ms", gate.UNITS)
     assert said in gate.highest(loaded(p99), limit)
     assert "not to be told" in gate.highest(loaded(p99, **BUSY), limit)
+
+
+def test_system_calls(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    if why := programs.missing("strace"):
+        pytest.skip(why)
+    output = tmp_path / "results.jsonl"
+    server = f"--command=py={sys.executable} -m http.server -b {{host}} {{port}} -d {tmp_path}"
+    words = ["--rate=20", "--seconds=0.5", "--system-calls", f"--output={output}", "--path=/"]
+    assert lab("load", server, *words) == 0
+    (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
+    assert sample["calls"]["accept4"] >= sample["calls_requests"] > 0
+    assert "system calls of the server, a request" in capsys.readouterr().out
+
+
+def test_system_calls_that_cannot_be_counted() -> None:
+    summary = "syscall              calls\n-------\nsendto    3\nread  12\n-----\ntotal   15\n"
+    assert system_calls.parse(summary) == {"read": 12, "sendto": 3}
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    with pytest.raises(ServerFailure, match="No such process"):
+        system_calls.counted([ended.pid], lambda: None)
 
 
 def test_a_gate(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
