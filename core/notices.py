@@ -14,7 +14,7 @@ from typing import Any
 MANIFEST = Path(__file__).resolve().parent / "Cargo.toml"
 
 #: The crates of the extension modules, from which the graph is followed.
-EXTENSIONS = ("poorhttp-python", "poorhttp-python-codings", "poorhttp-python-tls")
+EXTENSIONS = tuple(f"poorhttp-python{each}" for each in ("", "-codings", "-tls", "-websocket"))
 
 #: How the names of licence files begin.
 NAMES = ("licen", "copying", "copyright", "notice", "unlicense")

@@ -53,6 +53,7 @@ NOTICES = "THIRD-PARTY-NOTICES.txt"
 MODULES = {
     "poorhttp/_core": "lib_core.so",
     "poorhttp/plugins/compression/_codings": "lib_codings.so",
+    "poorhttp/plugins/asgi/_websocket": "lib_websocket.so",
     "poorhttp/plugins/tls/_tls": "lib_tls.so",
 }
 

@@ -28,6 +28,7 @@ MODULES = {
     "python": "_core",
     "python-codings": "plugins/compression/_codings",
     "python-tls": "plugins/tls/_tls",
+    "python-websocket": "plugins/asgi/_websocket",
 }
 """The extension modules in `poorhttp`, by the folders of their crates. Old commits have one."""
 

@@ -91,6 +91,7 @@ def test_server_refuses_what_it_does_not_apply(
         "asgi_lifespan": "on",
         "asgi_loop": "asyncio",
         **dict.fromkeys(("preload", "live", "profile", "https", "open"), True),
+        "websocket_compression": "off",
     }
     with pytest.raises(
         ConfigError, match=f"^{name}: not available in a Server, which runs in threads"

@@ -60,6 +60,7 @@ def test_all_of_the_package_is_inside_and_nothing_else(wheel: Path) -> None:
     assert {name for name in names if name.endswith(".so")} == {
         "poorhttp/_core.so",
         "poorhttp/plugins/compression/_codings.so",
+        "poorhttp/plugins/asgi/_websocket.so",
         "poorhttp/plugins/tls/_tls.so",
     }
     assert {

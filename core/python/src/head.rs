@@ -56,7 +56,12 @@ fn from<'py>(
                 || of_base("wsgi.url_scheme").is_some_and(|scheme| scheme.eq("https").unwrap_or(false))
         }
     };
-    let scheme = if is_https { intern!(py, "https") } else { intern!(py, "http") };
+    let scheme = match (exchange.offers_websocket(), is_https) {
+        (false, false) => intern!(py, "http"),
+        (false, true) => intern!(py, "https"),
+        (true, false) => intern!(py, "ws"),
+        (true, true) => intern!(py, "wss"),
+    };
     let mut prefix = origin.map_or_else(Vec::new, |origin| origin.prefix.clone());
     prefix.extend_from_slice(head.script(content));
     let (decoded, raw) = (head.decoded_path(content), head.path().of(content));

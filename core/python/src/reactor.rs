@@ -316,7 +316,7 @@ impl Reactor {
             unacknowledged: Some(unacknowledged),
             max_upgraded: match settings.upgraded_threads {
                 // Only a thread each costs so much that there is a limit of its own.
-                1.. if !multithread => usize::MAX,
+                1.. if !multithread || external_loop => usize::MAX,
                 most => most,
             },
             thread_pool,

@@ -424,6 +424,20 @@ impl Request {
         }
     }
 
+    /// The same in an event loop. `None`: earlier responses must be sent before, and `notify` tells when there is room.
+    fn take_over_nowait(&self, py: Python<'_>) -> PyResult<Option<(RawFd, UpgradedConnection)>> {
+        self.save_name(&self.dispatched.exchange(py));
+        let taken = self.dispatched.exchange(py).take_over();
+        match taken {
+            Ok((socket, upgraded)) => {
+                self.dispatched.note_upgraded(py, true);
+                Ok(Some((socket.into_raw_fd(), UpgradedConnection(upgraded))))
+            }
+            Err(NotHijacked::Full) => Ok(None),
+            Err(error) => Err(not_hijacked(error)),
+        }
+    }
+
     /// Whether the application has got the connection.
     #[getter]
     fn upgraded(&self, py: Python<'_>) -> bool {

@@ -45,6 +45,16 @@ impl UpgradedConnection {
         self.0.lose_track();
     }
 
+    /// The mode makes the frames behind this head, and closes the WebSocket when the server stops.
+    fn frames_itself(&self, head: &[u8]) {
+        self.0.frames_itself(head);
+    }
+
+    /// So many bytes of frames were sent behind the head.
+    fn note_sent(&self, length: u64) {
+        self.0.note_frames(length);
+    }
+
     /// The application keeps the descriptor when its request ends.
     fn detach(&self) {
         self.0.detach();

@@ -216,8 +216,8 @@ class Workers:
         "same time. 0 allows none, in any mode.",
         reason="Each such connection has a thread of its own, in addition to `threads`. When all "
         "are busy, a request for another protocol gets 503. A waiting thread takes about 30 KiB. "
-        "In `gevent` only `max_connections` limits them; in `single` and `forking` such a "
-        "connection keeps the whole worker busy. See docs/guides/websockets.md.",
+        "In `gevent` and `asyncio` only `max_connections` limits them; in `single` and `forking` "
+        "such a connection keeps the whole worker busy. See docs/guides/websockets.md.",
     )
     streaming_threads = Option(
         integer(0, 100_000),

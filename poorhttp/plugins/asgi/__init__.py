@@ -2,6 +2,7 @@
 
 mode.py           the mode: makes the event loop, watches the reactor, starts a task per request
 exchange.py       one HTTP request: its scope, `receive` and `send`
+websocket.py      one WebSocket, by the extension module `_websocket`
 scope.py          scopes of requests, from their heads
 lifespan.py       the lifespan of an application: startup and shutdown
 applications.py   which application answers a request, and whether it is ASGI or WSGI

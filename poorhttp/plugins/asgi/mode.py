@@ -19,6 +19,7 @@ from poorhttp.plugins.asgi.lifespan import Lifespan
 from poorhttp.plugins.asgi.options import Asgi
 from poorhttp.plugins.asgi.scope import of_http
 from poorhttp.plugins.asgi.worker_hooks import HOOKS
+from poorhttp.plugins.native import not_built
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from poorhttp.plugins.asgi.blocked_loop import LoopWatch
     from poorhttp.plugins.asgi.interrupter import TaskInterrupter
     from poorhttp.plugins.asgi.native import Reactor, Request
+    from poorhttp.plugins.asgi.scope import Scope
+    from poorhttp.plugins.asgi.websocket import WebSocketExchange
     from poorhttp.worker.worker import Worker
 
 #: Name of the tasks of requests.
@@ -107,6 +110,8 @@ class EventLoop:
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
         self._exchanges: set[HttpExchange] = set()
         self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
+        #: WebSockets that applications have accepted.
+        self._websockets: set[WebSocketExchange] = set()
         # WSGI applications in threads may find events of other requests.
         self._wrap_notice: Callable[..., Any] | None = None
         if self._only is None:
@@ -172,6 +177,8 @@ class EventLoop:
             timeout = self._worker.settings.graceful_timeout
             self._deadline = time.monotonic() + timeout
             self._loop.call_later(timeout, self._give_up)
+            for websocket in [*self._websockets]:
+                websocket.going_away()
         if reactor.finished:
             self._loop.stop()
 
@@ -191,7 +198,13 @@ class EventLoop:
         scope = of_http(head, mounted.state)
         if prefix:
             scope["root_path"] += prefix
-        exchange = HttpExchange(request, scope, self._loop, self._wrap_notice)
+        exchange: HttpExchange | None
+        if scope["scheme"][0] == "w":
+            exchange = self._websocket(request, scope)
+            if exchange is None:
+                return
+        else:
+            exchange = HttpExchange(request, scope, self._loop, self._wrap_notice)
         if self._interrupter is not None:
             self._interrupter.beginning = exchange
             request.begin()
@@ -209,6 +222,26 @@ class EventLoop:
         fields = (b"content-type", b"text/plain; charset=utf-8"), (b"retry-after", b"1")
         request.start_bytes("503 Service Unavailable", fields)
         request.finish_nowait(b"503 Service Unavailable: too many requests run\n")
+
+    def _websocket(self, request: Request, scope: Scope) -> WebSocketExchange | None:
+        """Return the exchange of a handshake; `None`: it was answered."""
+        try:
+            from poorhttp.plugins.asgi import _websocket, websocket
+        except ModuleNotFoundError as error:
+            logs.write("error", f"{request.name}: {not_built(error)}", request.name)
+            request.start_bytes("500 Internal Server Error", ())
+            request.finish_nowait(b"")
+            return None
+        options = self._worker.settings.of(Asgi)
+        handshake = _websocket.Handshake(scope["headers"], options.websocket_compression)
+        if handshake.refusal is not None:
+            websocket.refuse(request, "400 Bad Request", handshake.refusal)
+            return None
+        del scope["method"]
+        scope["type"], scope["subprotocols"] = "websocket", handshake.subprotocols
+        scope["extensions"] = {"websocket.http.response": {}}
+        rest = handshake, request, scope, self._loop, self._wrap_notice
+        return websocket.WebSocketExchange(options, self._websockets, *rest)
 
     def _begin_in_thread(self, request: Request) -> None:
         if self._pool is None:

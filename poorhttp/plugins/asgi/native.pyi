@@ -70,6 +70,15 @@ class Request:
     def client_disconnected(self) -> bool: ...
     def disarm_timeout(self) -> None: ...
     def abort(self) -> None: ...
+    def take_over_nowait(self) -> tuple[int, object] | None:
+        """Take the connection; `None`: there must be room for earlier responses first.
+
+        Raises:
+            OSError: the response has begun, or the client is gone.
+        """
+
+    def end_upgraded(self, complete: bool) -> None: ...
+    stopping: Final[bool]
 
     #: Whether the client has left, as far as that is known, or was cut off by the server.
     disconnected: Final[bool]

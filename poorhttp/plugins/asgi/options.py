@@ -1,9 +1,9 @@
-"""The options of mode `asyncio`: the event loop, and the lifespan of ASGI applications."""
+"""The options of mode `asyncio`: the event loop, the lifespan of applications, WebSockets."""
 
 from __future__ import annotations
 
 from poorhttp.config.options.option import IN_PROCESSES, Option
-from poorhttp.config.parsers import choice, integer
+from poorhttp.config.parsers import boolean, choice, integer, seconds, size
 
 
 class Asgi:
@@ -44,4 +44,34 @@ class Asgi:
         reason="Others are refused with 503 and `Retry-After`, at once. `max_connections` limits "
         "connections, and `queue_timeout` refuses requests that wait while the application blocks "
         "the event loop. uvicorn `limit_concurrency` (none), granian `backpressure`.",
+    )
+    websocket_max_message = Option(
+        size(1, 2**30),
+        "16M",
+        "Bytes of the largest message of a WebSocket, decompressed, in mode `asyncio`.",
+        reason="A larger one ends the WebSocket with code 1009. At most two of them wait for the "
+        "application. uvicorn `ws_max_size` (16 MiB).",
+        aliases=("ws-max-size",),
+    )
+    websocket_ping_interval = Option(
+        seconds(0),
+        "20",
+        "Seconds between pings on a WebSocket in mode `asyncio`; 0 means none.",
+        reason="Proxies close what is idle. uvicorn `ws_ping_interval` (20).",
+        aliases=("ws-ping-interval",),
+    )
+    websocket_ping_timeout = Option(
+        seconds(0.1),
+        "20",
+        "Seconds after a ping in which something must come of the client, or it is closed (1011).",
+        reason="Time in which the application takes no messages does not count. uvicorn "
+        "`ws_ping_timeout` (20).",
+        aliases=("ws-ping-timeout",),
+    )
+    websocket_compression = Option(
+        boolean,
+        "on",
+        "Compress messages of WebSockets in mode `asyncio` (permessage-deflate), if clients can.",
+        reason="A WebSocket takes up to 70 KiB more from its first compressed message on. Messages "
+        "of less than 128 bytes stay as they are. uvicorn `ws_per_message_deflate` (on).",
     )

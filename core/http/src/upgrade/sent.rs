@@ -83,6 +83,11 @@ impl SentBytes {
         self.position = Position::Unknown;
     }
 
+    /// Counts bytes of whole frames, which need not be seen.
+    pub fn add_frames(&mut self, bytes: u64) {
+        self.total += bytes;
+    }
+
     /// Adds bytes that were sent.
     pub fn add(&mut self, mut bytes: &[u8]) {
         let begun = usize::try_from(self.total).unwrap_or(usize::MAX);

@@ -634,6 +634,11 @@ impl Exchange {
         self.head().is_some_and(|(head, _)| head.asks_upgrade)
     }
 
+    /// Whether the application has an offer to take the connection for a WebSocket.
+    pub fn offers_websocket(&self) -> bool {
+        self.offered.is_some() && self.head().is_some_and(|(head, bytes)| head.asks_websocket(bytes))
+    }
+
     /// Reserves an upgrade, if this request may have one.
     #[cold]
     pub fn offer_upgrade(&mut self) -> Offer {

@@ -94,7 +94,7 @@ pub(crate) fn stop(upgrades: &Arc<Upgrades>, timeout: u64, error_log: &Arc<Error
         open.iter().for_each(|upgraded| upgraded.ask_to_close(GOING_AWAY));
         return log_cut_off(error_log, upgrades.shut_down());
     }
-    let tell = move |open: &[Arc<Upgraded>]| open.iter().for_each(|upgraded| upgraded.ask_to_close(GOING_AWAY));
+    let tell = move |open: &[Arc<Upgraded>]| open.iter().for_each(|upgraded| upgraded.tell(GOING_AWAY));
     // The first of them now.
     let (now, later) = open.split_at(open.len().min(TOLD_AT_ONCE));
     tell(now);

@@ -2,6 +2,7 @@
 //!
 //! An application that speaks WebSocket gets a Close frame (RFC 6455 section 5.5.1), between two of its own frames and while
 //! it is not sending; its client answers with another one, which the application reads. For anything else the input ends.
+//! A mode that makes the frames itself also sends the Close frame when the server stops.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,8 @@ struct Sending {
     wanted: Option<u16>,
     /// It was added.
     is_told: bool,
+    /// The mode makes the frames, and closes the WebSocket when the server stops.
+    frames_itself: bool,
 }
 
 /// A connection that an application has got.
@@ -43,7 +46,13 @@ impl Upgraded {
     /// `pair`: the end of a relay that the application has.
     pub(crate) fn new(socket: Arc<SharedSocket>, pair: Option<OwnedFd>, is_websocket: bool) -> Self {
         let pair = pair.map(|pair| Mutex::new(Some(pair)));
-        let sending = Sending { sent: SentBytes::new(is_websocket), is_busy: false, wanted: None, is_told: false };
+        let sending = Sending {
+            sent: SentBytes::new(is_websocket),
+            is_busy: false,
+            wanted: None,
+            is_told: false,
+            frames_itself: false,
+        };
         Upgraded { socket, pair, sending: Mutex::new(sending), is_detached: AtomicBool::new(false) }
     }
 
@@ -76,6 +85,19 @@ impl Upgraded {
         self.lock().sent.lose_track();
     }
 
+    /// The mode makes the frames behind `head`, which accepts the WebSocket. It reports when it begins to send one that the socket
+    /// does not take at once, and when that is sent.
+    pub fn frames_itself(&self, head: &[u8]) {
+        let mut sending = self.lock();
+        sending.sent.add(head);
+        (sending.wanted, sending.frames_itself) = (None, true);
+    }
+
+    /// So many bytes of frames were sent behind the head.
+    pub fn note_frames(&self, bytes: u64) {
+        self.lock().sent.add_frames(bytes);
+    }
+
     /// The application has taken the descriptor for itself.
     pub fn detach(&self) {
         self.lose_track();
@@ -92,6 +114,13 @@ impl Upgraded {
         if !self.is_detached() && sending.wanted.is_none() {
             sending.wanted = Some(code);
             self.close_if_possible(&mut sending);
+        }
+    }
+
+    /// The same at a graceful stop, which a mode that makes the frames tells both sides itself.
+    pub(crate) fn tell(&self, code: u16) {
+        if !self.lock().frames_itself {
+            self.ask_to_close(code);
         }
     }
 
@@ -150,6 +179,9 @@ impl Upgraded {
     /// The application has finished: adds a Close frame, unless it has sent one. `false`: it cannot be added.
     pub(crate) fn close_with(&self, code: u16) -> bool {
         let mut sending = self.lock();
+        if sending.frames_itself {
+            return true;
+        }
         sending.wanted.get_or_insert(code);
         if sending.sent.may_add_frame() {
             self.close_if_possible(&mut sending);
@@ -211,6 +243,22 @@ mod tests {
         let (upgraded, mut client) = pair(true);
         upgraded.ask_to_close(GOING_AWAY);
         sends(&upgraded, HANDSHAKE);
+        assert_eq!(received(&mut client), b"\x88\x02\x03\xe9");
+    }
+
+    #[test]
+    fn a_mode_that_makes_the_frames_is_not_told_by_one() {
+        let (upgraded, mut client) = pair(true);
+        upgraded.frames_itself(HANDSHAKE);
+        upgraded.tell(GOING_AWAY);
+        assert_eq!(received(&mut client), b"");
+        upgraded.note_frames(7);
+        assert_eq!(upgraded.sent(), (Some(101), HANDSHAKE.len() as u64, HANDSHAKE.len() as u64 + 7));
+        // A quick stop cuts the connection right behind this frame.
+        upgraded.begin_send();
+        upgraded.ask_to_close(GOING_AWAY);
+        assert_eq!(received(&mut client), b"");
+        upgraded.end_send(Some(&[]));
         assert_eq!(received(&mut client), b"\x88\x02\x03\xe9");
     }
 
