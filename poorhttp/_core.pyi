@@ -267,8 +267,8 @@ class WorkerStatus:
     def set_slots(self, slots: int) -> None:
         """Set how many requests the application can run at the same time; 0: unlimited."""
 
-    def want_threads(self, threads: int) -> None:
-        """Ask for so many threads, with `threads = auto`."""
+    def want_threads(self, threads: int, hold: bool = False) -> None:
+        """Ask for so many threads, with `threads = auto`; `hold`: from now on."""
 
     def set_watched(self, watched: bool) -> None:
         """Set whether the supervisor checks `is_full`; if not, the worker reports being full."""

@@ -119,7 +119,7 @@ class Server:
         ]
         if self._settings.workers == 1:
             refused.remove("workers")
-        refused += ["threads = auto"] * (str(self._settings.threads) == "auto")
+        refused += filter(self._settings.is_enabled, ("threads=auto", "workers=auto"))
         if refused:
             raise ConfigError(
                 f"{', '.join(refused)}: not available in a Server, which runs in threads "

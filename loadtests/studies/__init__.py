@@ -29,6 +29,7 @@ The studies; the reports of some end with the `method.md` of their folder:
 - `originals/`: figures of the old studies.
 - `bench/`: all servers in all scenarios: `bench` and `show`.
 - `overload/`: more requests than can be answered, and short ones beside long ones.
+- `auto/`: threads that follow the load, beside fixed numbers of them.
 - `endure/`: dead, slow and large clients.
 - `operate/`: servers reloaded, upgraded, killed and stopped under load.
 - `content/`: servers of files, programs and template pages.

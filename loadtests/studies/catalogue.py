@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadtests.studies.auto import study as auto
 from loadtests.studies.balance import study as balance
 from loadtests.studies.bench import study as bench
 from loadtests.studies.cluster import study as cluster
@@ -54,6 +55,7 @@ STUDIES: dict[str, Study] = {
     "tls": tls.STUDY,
     "http2": http2.STUDY,
     "uploads": uploads.STUDY,
+    "auto": auto.STUDY,
     "compress": compress.STUDY,
 }
 """By name, which is their command and folder; `Makefile` reads the names here."""

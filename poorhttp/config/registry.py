@@ -127,7 +127,7 @@ USED: Mapping[str, Sequence[str]] = {
         *("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts"),
     ),
     "tls": ("tls_certificate",),
-    "autoscaling": ("threads=auto",),
+    "autoscaling": ("threads=auto", "workers=auto"),
     "compression": ("compress",),
     "http2": ("http2",),
     "asgi": ("mode=asyncio",),

@@ -171,7 +171,7 @@ class Settings(
     def worker_count(self) -> int:
         """Number of worker processes; `workers` 0 is replaced by the number for the mode."""
         if self.workers:
-            return self.workers
+            return int(self.workers)
         if self.mode != "forking":
             return 1
         if self._usable_cpus is None:

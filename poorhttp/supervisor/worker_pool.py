@@ -91,9 +91,11 @@ class WorkerPool:
         self.report = report
         self.settings = service.settings
         self.count = service.settings.worker_count
+        self._shared_from = 2 - self.settings.is_enabled("workers=auto")
         self.workers: dict[int, WorkerHandle] = {}
         self.scoreboard = self.spawner.scoreboard
         self.backoff = Backoff()
+        self.scaling: dict[str, float] = {}  # figures by which workers and threads follow the load
 
     # State
 
@@ -221,7 +223,7 @@ class WorkerPool:
         """Retire or recycle a worker that does not fit the number of workers."""
         if worker.index >= self.count:
             self._retire(worker)
-        elif self.count > 1 and not worker.balances:
+        elif self.count >= self._shared_from and not worker.balances:
             worker.recycle_reason = "it has to share from now on"
 
     def retire(self) -> None:
@@ -449,7 +451,7 @@ class WorkerPool:
         channel = ControlChannel()
         slot = self.scoreboard.take()
         # With `reuse_port`, no other worker accepts from a worker's socket.
-        shared = self.count > 1 and not self.settings.reuse_port
+        shared = self.count >= self._shared_from and not self.settings.reuse_port
         siblings = self.scoreboard.memory if shared else None
         status = self.scoreboard.open(slot)
         recycle_after = self.settings.max_requests

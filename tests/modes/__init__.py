@@ -4,7 +4,7 @@ test_application_edge_cases.py   Broken exceptions, pipelined answers, forks, cl
 test_application_faults.py       Faults of applications: the client's response and the log
 test_asgi.py                     Mode asyncio: ASGI applications, and WSGI in threads
 test_asgi_websocket.py           WebSockets of ASGI applications
-test_autoscaling.py              The number of threads follows the load
+test_autoscaling.py              Threads and workers follow the load
 test_backlog.py                  Connections that wait to be accepted by busy workers
 test_clock_jumps.py              Jumps of the wall clock change no timeout
 test_computing_threads.py        Short requests beside threads that compute

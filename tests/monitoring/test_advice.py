@@ -24,6 +24,7 @@ def made(mode: str, rate: float, takes: float, computes: float, workers: int = 1
     service = status["services"][0]
     del service["workers"][workers:]
     service["mode"], service["wanted"] = mode, workers
+    service["workers_follow_load"] = False
     service["history"] = [slot(NOW - 60 * each, int(60 * rate)) for each in range(10, 0, -1)]
     number = int(600 * rate)
     times = service["figures"]["application"]

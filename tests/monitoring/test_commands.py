@@ -686,7 +686,8 @@ def test_a_main_process_that_was_killed(
         os.kill(server.process.pid, signal.SIGKILL)
         server.process.wait(HANG)
         for word in SUBCOMMANDS.keys() - {"top"}:
-            more = {"log-level": ["debug"], "profile": ["1"]}.get(word, [])
+            arguments = {"log-level": "debug", "profile": "1", "threads": "4"}
+            more = [arguments[word]] if word in arguments else []
             assert main(["ctl", *control.options, word, *more]) == 5, word
             said = capsys.readouterr().err
             # While its process that answers there ends, the main process is missing.

@@ -23,5 +23,6 @@ test_programs.py             `make programs`: exact versions, what is a failure,
 test_routes.py               Routes from settings: the list for the core, and the application
 test_targets.py              Loading of targets, and messages about those that cannot be loaded
 test_watched_files.py        Files of a project that the development server watches
+test_worker_count.py         How many workers `workers = auto` decides on, in simulated loads
 test_worker_options.py       the options of a reactor are the same in Python and Rust
 """

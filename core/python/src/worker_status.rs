@@ -420,9 +420,10 @@ impl WorkerStatus {
         self.inner().counters.set_slots(slots);
     }
 
-    /// Asks for so many threads, with `threads = auto`.
-    fn want_threads(&self, threads: u64) {
-        self.inner().counters.want_threads(threads);
+    /// Asks for so many threads, with `threads = auto`; `hold`: from now on.
+    #[pyo3(signature = (threads, hold = false))]
+    fn want_threads(&self, threads: u64, hold: bool) {
+        self.inner().counters.want_threads(threads, hold);
     }
 
     /// Sets whether the supervisor checks for free slots; if not, the worker reports when all are taken.

@@ -28,7 +28,7 @@ from loadtests.servers.registry import content, develop
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, missing, require_release, version, versions
 from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
-from loadtests.servers.registry.studies import MEMORY
+from loadtests.servers.registry.studies import AUTO, MEMORY
 from loadtests.servers.registry.wsgi import FLOOR, OURS, SERVERS, WSGI
 
 __all__ = [
@@ -92,7 +92,7 @@ FAMILIES = {
 
 REGISTERED: Sequence[Server] = (
     *(*SERVERS, *WSGI, *PROXIED, *STATIC, *content.SERVERS.values()),
-    *(*develop.SERVERS, *develop.MODES, *MEMORY),
+    *(*develop.SERVERS, *develop.MODES, *MEMORY, *AUTO),
 )
 """All that have a colour, some more than once."""
 _COLOURS = {one.name: one.colour for one in REGISTERED}

@@ -1,4 +1,4 @@
-"""Servers that only one study measures: of `memory`, `loops`, `ordered` and `overload`."""
+"""Servers that only one study measures: of `memory`, `loops`, `ordered`, `overload`, `auto`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from loadtests.servers.registry.commands import (
 )
 from loadtests.servers.registry.content import CONNECTIONS, PHP, nginx, programs
 from loadtests.servers.registry.content import SERVERS as CONTENT
+from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, chosen
 from loadtests.servers.registry.static import STATIC
@@ -128,6 +129,28 @@ EIGHT_THREADS: Sequence[Server] = (
     *chosen(SERVERS, ["uWSGI 8 threads"]),
 )
 """One process each."""
+
+FOLLOWS = ours("auto", "#0b4f9e", "threading --threads auto")
+_FIXED = {2: "#d6e6f0", 4: "#b3d1e3", 8: "#8ab8d3", 16: "#5f9cc0", 32: "#3a7fa9", 64: "#1f5f85"}
+AUTO: Sequence[Server] = (
+    FOLLOWS,
+    *(ours(f"threads {n}", hue, f"threading --threads {n}") for n, hue in _FIXED.items()),
+    ours("forking auto", "#2ca6c4", "forking --workers auto"),
+    Server("gunicorn", "#8c5a2b", f"{GUNICORN}{MODULE}", "gunicorn"),
+    Server("gunicorn 5 × 4", "#c39a6b", f"{GUNICORN} -w 5 --threads 4{MODULE}", "gunicorn"),
+    *chosen(SERVERS, ["granian"]),
+    replace(
+        LISTED["uWSGI 8 threads"],
+        name="uWSGI cheaper",
+        command=LISTED["uWSGI 8 threads"].command.replace(
+            "--threads 8", "--processes 8 --cheaper 2"
+        ),
+    ),
+    Server(
+        *("waitress", "#c03a78", f"{{python}} -m waitress --listen {LOOPBACK}{MODULE}", "waitress")
+    ),
+)
+"""Threads that follow the load, fixed numbers of them, and others by default or as advised."""
 
 LIMITED = 16
 """Requests that nginx passes on at once: one is run by each thread, and one waits for it."""

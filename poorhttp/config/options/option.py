@@ -19,11 +19,10 @@ else:
 
 #: Placeholders of values in `--help`, by the name of their parser.
 METAVARS = {
-    "boolean": "SWITCH",
-    "integer": "N",
+    **dict.fromkeys(("boolean", "switch"), "SWITCH"),
+    **dict.fromkeys(("integer", "auto_or"), "N"),
     "seconds": "SECONDS",
     "size": "SIZE",
-    "switch": "SWITCH",
 }
 
 #: Pairs of quotes, as other languages write texts. None of the places of options has quotes.

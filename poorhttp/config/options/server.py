@@ -188,14 +188,14 @@ class Workers:
         aliases=("worker-class",),
     )
     workers = Option(
-        integer(0, 1024),
+        auto_or(integer(0, 1024)),
         "0",
-        "Number of worker processes; 0 lets the server choose.",
+        "Number of worker processes; 0 lets the server choose; `auto`: as requests come.",
         reason="0 is one worker. In mode `forking` it is as many as there are usable CPUs, and at "
         "least 2, because each process runs one request at a time. Usable are the CPUs of the "
         "affinity (taskset, cpuset), but not more than the CPU quota of the cgroup and of those "
         "above it allows, rounded up (`docker run --cpus`, limits of Kubernetes, `CPUQuota` of "
-        "systemd). They are counted at the start and at each reload.",
+        "systemd), at the start and at each reload. docs/guides/threads.md is about `auto`.",
         short="w",
         aliases=("processes",),
     )
@@ -203,7 +203,6 @@ class Workers:
         auto_or(integer(1, 4096)),
         "8",
         "Requests that a worker runs at the same time in mode `threading`; `auto`: as they come.",
-        metavar="N",
         reason="More threads help an application that waits for databases or other servers, and "
         "slow down one that computes. An idle thread costs next to nothing. waitress 4, gunicorn "
         "1. `auto`: from `min_threads` to `max_threads` (docs/guides/threads.md).",

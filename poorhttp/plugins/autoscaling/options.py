@@ -1,4 +1,4 @@
-"""The options of autoscaling: bounds of the number of threads."""
+"""The options of autoscaling: bounds of the numbers of threads and of workers."""
 
 from __future__ import annotations
 
@@ -30,4 +30,20 @@ class Autoscaling:
         "cgroup, or of the machine, are in use. If the application has a pool of connections with "
         "fewer, further threads wait for that: as many requests are answered, and those that need "
         "no connection do not wait. FrankenPHP `max_threads` (off).",
+    )
+    min_workers = Option(
+        integer(0, 1024),
+        "0",
+        "The fewest workers with `workers = auto`, with which a service begins; 0: one for each "
+        "usable CPU.",
+        reason="CPUs are counted as for `workers` 0. uWSGI `cheaper`, Apache `StartServers`.",
+    )
+    max_workers = Option(
+        integer(0, 1024),
+        "0",
+        "The most workers with `workers = auto`; 0: eight for each usable CPU.",
+        reason="Workers are added while requests wait for one and a processor is idle, and while "
+        "all workers of the server have less than 75 % of the memory of the cgroup or of the "
+        "machine: each counts with its proportional share (PSS), or with `max_rss` if that is set. "
+        "uWSGI `workers` with `cheaper`, PHP-FPM `pm.max_children`.",
     )

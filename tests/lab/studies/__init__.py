@@ -1,6 +1,7 @@
 """The studies of the load lab: calculations, reports, and a small run of each.
 
 small_run.py        a study in its tiny form, and the tables of its report
+test_auto.py        `auto`: a small run, its report
 test_balance.py     `balance`: the simulation of many workers, a small run
 test_bench.py       `bench`: parsing, medians and ratios, reports, a small run
 test_cluster.py     `cluster`: stored rounds, and reports of lost requests

@@ -12,6 +12,7 @@ use crate::channel::Command;
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::log::error::Level;
+use crate::scheduler::leader_followers::Wake;
 use crate::scheduler::state::State;
 use crate::scheduler::{accept, put_back, release};
 use crate::shutdown::{Stage, log_cut_off};
@@ -81,6 +82,8 @@ fn detach(state: &Arc<State>) {
 #[cold]
 pub(crate) fn receive_commands(state: &Arc<State>) {
     let Some(received) = state.running.channel.as_ref().map(|channel| channel.receive()) else { return };
+    // A person may have set the number of threads.
+    state.waiters.wake(Wake::Watcher);
     if received.end_long_polls {
         end_long_polls(state);
     }

@@ -85,8 +85,13 @@ impl Watch {
             return None;
         }
         let now = Instant::now();
-        for _ in self.threads..(state.counters.take_wanted_threads() as usize).min(self.count.most()) {
+        let held = state.counters.held_threads() as usize;
+        let wanted = (state.counters.take_wanted_threads() as usize).max(held).min(self.count.most());
+        for _ in self.threads..wanted {
             self.add(&state, now);
+        }
+        if held > 0 && self.threads > held {
+            self.end(&state, self.threads - held);
         }
         let mut shared = state.lock();
         let (is_busy, idle) = (shared.threads.are_all_busy(), shared.threads.take_least_idle());
@@ -107,9 +112,9 @@ impl Watch {
             has_memory: !waits || self.has_memory(now),
         };
         match self.count.decide(&look) {
-            Change::None => {}
-            Change::Add => self.add(&state, now),
-            Change::End(threads) => self.end(&state, threads),
+            Change::Add if held == 0 => self.add(&state, now),
+            Change::End(threads) if held == 0 => self.end(&state, threads),
+            _ => {}
         }
         let waited = self.count.waited(milliseconds);
         if waited >= STANDING {
@@ -125,7 +130,7 @@ impl Watch {
         match now - self.busy < AWAKE {
             true if now == self.busy => LOOK,
             true => LOOK * 2,
-            false if self.threads > self.count.least() => REST,
+            false if self.threads > self.count.least() && state.counters.held_threads() == 0 => REST,
             false if state.lock().threads.let_watcher_sleep() => Duration::MAX,
             false => LOOK,
         }

@@ -20,8 +20,8 @@ pub struct Counters {
     answers: [AtomicU64; 5],
     /// Requests that the application can have at the same time; 0: it does not matter.
     slots: AtomicU64,
-    /// Threads that the main process asks for; 0: it does not.
-    wanted_threads: AtomicU64,
+    /// Threads that the main process asks for, and those that a person has set; 0: none are.
+    wanted_threads: [AtomicU64; 2],
     /// 1 while the main process checks periodically whether all slots are taken.
     is_watched: AtomicU64,
     /// 1 if the main process wants to know when a request begins.
@@ -136,14 +136,19 @@ impl Counters {
         self.slots.store(slots, Ordering::Relaxed);
     }
 
-    /// Ask for so many threads, with `threads = auto`.
-    pub fn want_threads(&self, threads: u64) {
-        self.wanted_threads.store(threads, Ordering::Relaxed);
+    /// Ask for so many threads, with `threads = auto`; if they are to `hold`, the number does not follow the load from now on.
+    pub fn want_threads(&self, threads: u64, hold: bool) {
+        self.wanted_threads[usize::from(hold)].store(threads, Ordering::Relaxed);
     }
 
     /// How many the main process has asked for since the last call; 0: for none.
     pub(crate) fn take_wanted_threads(&self) -> u64 {
-        self.wanted_threads.swap(0, Ordering::Relaxed)
+        self.wanted_threads[0].swap(0, Ordering::Relaxed)
+    }
+
+    /// How many threads a person has set; 0: the number follows the load.
+    pub(crate) fn held_threads(&self) -> u64 {
+        self.wanted_threads[1].load(Ordering::Relaxed)
     }
 
     /// Whether all slots are taken and the main process does not check that; it does after [`Counters::set_watched`].
@@ -245,7 +250,8 @@ impl Counters {
     pub fn clear(&self) {
         self.counters()
             .chain(self.gauges())
-            .chain([&self.wanted_threads, &self.is_watched, &self.awaits_request, &self.accepts])
+            .chain(&self.wanted_threads)
+            .chain([&self.is_watched, &self.awaits_request, &self.accepts])
             .for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 }
@@ -306,7 +312,7 @@ mod tests {
     fn every_number_is_a_counter_or_a_gauge() {
         let counters = Counters::default();
         let known = counters.counters().chain(counters.gauges()).count();
-        let others = ["wanted_threads", "is_watched", "awaits_request", "accepts"];
+        let others = ["wanted_threads", "wanted_threads", "is_watched", "awaits_request", "accepts"];
         assert_eq!(known + others.len(), size_of::<Counters>() / size_of::<u64>());
     }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from poorhttp import logs
+from poorhttp.config.parsers import Automatic
 from poorhttp.plugins.monitor.admin.questions import to_json
 from poorhttp.plugins.monitor.log_level import set_level
 from poorhttp.process.signals import signal
@@ -31,6 +32,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "restart": ("pid",),
     "add": ("service",),
     "remove": ("service",),
+    "threads": ("threads", "service"),
     "log-level": ("level",),
     "drain": ("off",),
     "stacks": ("pid",),
@@ -208,6 +210,24 @@ class Commands:
     def _remove(self, service: str = "") -> Answer:
         return self._resize(-1, service)
 
+    def _threads(self, threads: str = "", service: str = "") -> Answer:
+        pools = self._pools(service)
+        for pool in pools:
+            if not isinstance(pool.settings.threads, Automatic):
+                raise Refused(409, f"{pool.name}threads is fixed; set it to auto, or reload")
+            least, most = (pool.settings.value(name) for name in ("min_threads", "max_threads"))
+            if not (threads.isdecimal() and least <= int(threads[:9]) <= most):
+                raise Refused(400, f"{pool.name}threads have to be from {least} to {most}")
+        for pool in pools:
+            pool.scaling["threads_by_hand"] = int(threads)
+            for status in pool.statuses():
+                status.want_threads(int(threads), hold=True)
+            # Any message has the worker look.
+            pool.ping()
+        text = f"{threads} threads in each worker until the next reload"
+        _log(text)
+        return 200, {"ok": True, "message": text}
+
     def _log_level(self, level: str = "") -> Answer:
         if level not in LEVELS:
             raise Refused(400, f"level has to be one of {', '.join(LEVELS)}")
@@ -288,13 +308,17 @@ class Commands:
                     return pool, worker
         raise Refused(404, f"no worker is process {ascii(pid)[1:-1]}")
 
-    def _resize(self, step: int, service: str) -> Answer:
+    def _pools(self, service: str) -> list[WorkerPool]:
+        """Return the pool of a service, or of all."""
         pools = self._main.generations.serving
         names = [pool.settings.service for pool in pools]
         if service and service not in names:
             known = ", ".join(filter(None, names)) or "only one, without a name"
             raise Refused(404, f"there is no service of this name; there are: {known}")
-        pools = [pool for pool in pools if service in ("", pool.settings.service)]
+        return [pool for pool in pools if service in ("", pool.settings.service)]
+
+    def _resize(self, step: int, service: str) -> Answer:
+        pools = self._pools(service)
         for pool in pools:
             if pool.settings.reuse_port:
                 raise Refused(409, f"{pool.name}with reuse_port, change workers and reload")

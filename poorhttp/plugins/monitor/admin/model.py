@@ -226,6 +226,13 @@ if TYPE_CHECKING:
         threads: int
         #: `threads = auto`.
         threads_follow_load: bool
+        #: `workers = auto`.
+        workers_follow_load: bool
+        #: Of the last look at the workers, with `workers = auto`: requests `in_flight`, processors
+        #: `used` and `idle`, the part of looks at interpreters that were `held`, for how many more
+        #: workers there is `room` in memory, workers `added` and `ended` since the last reload, and
+        #: whether a person has set their number, `workers_by_hand`. And `threads_by_hand`, if set.
+        scaling: dict[str, float]
         #: Workers that there should be.
         wanted: int
         #: Those that serve and go on.

@@ -100,6 +100,8 @@ class StatusDocument:
             "target": settings.target,
             "threads": settings.threads,
             "threads_follow_load": isinstance(settings.threads, Automatic),
+            "workers_follow_load": isinstance(settings.workers, Automatic),
+            "scaling": serving.scaling,
             "wanted": serving.count,
             "alive": serving.serving,
             "answering": answering(serving, now),
@@ -165,7 +167,7 @@ def capacity(pool: WorkerPool) -> int | None:
         return None
     threads = pool.settings.threads
     if isinstance(threads, Automatic):
-        threads = pool.settings.value("max_threads")
+        threads = int(pool.scaling.get("threads_by_hand") or pool.settings.value("max_threads"))
     return pool.count * threads
 
 

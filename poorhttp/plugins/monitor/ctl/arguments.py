@@ -93,6 +93,11 @@ SUBCOMMANDS = {
     ),
     "add": Subcommand("Add a worker to one service or to each.", ["SERVICE"], optional=1),
     "remove": Subcommand("Remove a worker.", ["SERVICE"], optional=1),
+    "threads": Subcommand(
+        "Set the threads of each worker, with threads = auto, until the next reload.",
+        ["THREADS", "SERVICE"],
+        optional=1,
+    ),
     "log-level": Subcommand(
         "Set the log level of all processes, until the next reload.", ["LEVEL"]
     ),

@@ -101,7 +101,7 @@ def _control(client: Client, arguments: Arguments, *, as_json: bool) -> int:
     """Send a command, wait for its result, and print it."""
     command, given = arguments.command, arguments.arguments
     members: dict[str, object] = {name.lower(): value for name, value in given.items()}
-    for name in ("pid", "seconds"):
+    for name in ("pid", "seconds", "threads"):
         if name in members and not str(members[name]).isdecimal():
             raise UsageError(f'{command}: "{members[name]}" is not a number ({name.upper()})')
     for option in ("--quick", "--off"):

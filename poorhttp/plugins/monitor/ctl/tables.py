@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from poorhttp.errors import visible
 from poorhttp.plugins.monitor.derived.rates import quantile, queue_length
-from poorhttp.plugins.monitor.derived.threads import threads_sentence
+from poorhttp.plugins.monitor.derived.scaling import threads_sentence, workers_sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def status(document: Status) -> str:
         if each["full"]:
             full = f"{each['full']} of {each['wanted']} workers are full"
             text += f"{full}: all their threads run requests, and they answer when one has ended\n"
-        if how_many := threads_sentence(each):
+        for how_many in filter(None, (workers_sentence(each), threads_sentence(each))):
             text += f"{how_many}\n"
         for queue in each["accept_queues"]:
             if queue["waiting"]:

@@ -85,7 +85,7 @@ def _of_service(service: Service, cpus: int) -> Advice:
         made["why"].append("Its requests wait for most of the time: threads are cheaper for that.")
         single, most = False, max(1, min(math.ceil(RESERVE * processors / FULL), cpus))
     if service["mode"] != "single" or "mode" in made["settings"]:
-        made["settings"]["workers"] = str(most)
+        made["settings"]["min_workers" if service["workers_follow_load"] else "workers"] = str(most)
     before = after = 0
     follows = service["threads_follow_load"]
     if not single and service["mode"] != "gevent":

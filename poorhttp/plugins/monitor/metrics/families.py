@@ -126,6 +126,10 @@ def _by_state(service: Service) -> Iterable[Labelled]:
     return [({"state": state}, states.count(state)) for state in WORKER_STATES]
 
 
+def _scaling(service: Service, label: str, *names: str) -> Iterable[Labelled]:
+    return [({label: name}, service["scaling"].get(name)) for name in names]
+
+
 def _memory(service: Service) -> float | None:
     sizes = [worker["pss"] for worker in service["workers"]]
     return sum(sizes) if sizes and all(sizes) else None
@@ -200,6 +204,22 @@ FOUND: Mapping[str, Sequence[Family]] = {
         Family(
             *("workers_answering", "gauge", "Of these, the workers that answer when asked."),
             lambda service: service["answering"],
+        ),
+        Family(
+            "workers_look",
+            "gauge",
+            "With `workers = auto`, what the last look at the workers has found: requests "
+            "in_flight, processors used and idle, the part of looks that found the interpreter "
+            "held, room for more workers in memory.",
+            lambda service: _scaling(service, "found", "in_flight", "used", "idle", "held", "room"),
+            ("found",),
+        ),
+        Family(
+            "workers_changes",
+            "counter",
+            "Workers that were added and that have ended because of the load, since the reload.",
+            lambda service: _scaling(service, "change", "added", "ended"),
+            ("change",),
         ),
         Family(
             *("workers_by_state", "gauge", "Worker processes by their state."),

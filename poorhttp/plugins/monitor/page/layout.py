@@ -5,7 +5,7 @@ from __future__ import annotations
 from poorhttp.plugins.monitor.derived import units
 from poorhttp.plugins.monitor.derived.notices import notices
 from poorhttp.plugins.monitor.derived.rates import Recent
-from poorhttp.plugins.monitor.derived.threads import threads_sentence
+from poorhttp.plugins.monitor.derived.scaling import threads_sentence, workers_sentence
 from poorhttp.plugins.monitor.page.html import Html, code, html, join, row, table
 from poorhttp.plugins.monitor.page.sections import service_sections
 
@@ -103,6 +103,8 @@ def _service_head(service: Service) -> Html:
     threads = f", {service['threads']} threads each" if service["mode"] == "threading" else ""
     if sentence := threads_sentence(service):
         threads = f"; {sentence}"
+    if sentence := workers_sentence(service):
+        threads += f"; {sentence}"
     workers = "worker" if service["wanted"] == 1 else "workers"
     return html(
         '<h2>{}</h2><p class="about">{} at {}: {}, {} {}{}</p>',

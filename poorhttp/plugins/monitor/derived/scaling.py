@@ -1,4 +1,4 @@
-"""How many threads there are, and the figures by which that was decided, in a sentence."""
+"""How many workers and threads there are, and by which figures: a sentence for each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from poorhttp.plugins.monitor.derived import units
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.plugins.monitor.admin.model import Service
+
+
+BY_HAND = "; a person has set the number until the next reload"
 
 
 def threads_sentence(service: Service) -> str:
@@ -24,7 +27,22 @@ def threads_sentence(service: Service) -> str:
     if looked := sum(looks.values()):
         part = units.percent(looks["free"] / looked)
         free = f"the interpreter was free at {part} of {looked} looks"
+    by_hand = service["scaling"].get("threads_by_hand")
     return (
         f"{figures['threads']} threads: {waits}, {free}, {changes['added']} were added and "
-        f"{changes['ended']} ended"
+        f"{changes['ended']} ended{BY_HAND if by_hand else ''}"
+    )
+
+
+def workers_sentence(service: Service) -> str:
+    """Return the sentence, without a full stop; empty if the number does not follow the load."""
+    found = service["scaling"]
+    if not service["workers_follow_load"] or "used" not in found:
+        return ""
+    held = f", interpreters held at {units.percent(found['held'])} of looks" * bool(found["held"])
+    return (
+        f"{service['wanted']} workers: {found['in_flight']:.0f} requests in flight, "
+        f"{found['used']:.1f} processors used and {found['idle']:.1f} idle{held}, memory for "
+        f"{found['room']:.0f} more, {found['added']:.0f} were added and {found['ended']:.0f} ended"
+        f"{BY_HAND if found['workers_by_hand'] else ''}"
     )

@@ -1,0 +1,186 @@
+"""The study `auto`: threads that follow the load, beside fixed numbers and other servers."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median as middle
+
+from loadtests.clients.native import fetch
+from loadtests.measure import resources
+from loadtests.measure.repeatedly import Repeatedly
+from loadtests.reporting.model import MIB, Axis, Lines, Panels, Section, method
+from loadtests.servers.application import Application
+from loadtests.servers.registry import Server
+from loadtests.servers.registry.studies import AUTO, FOLLOWS
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.store import Record
+from loadtests.studies import comparison, sample, tables
+from loadtests.studies.comparison import P99, PSS, RATE, Measure, median
+from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
+
+NAME, DAY = "auto", "auto-day"
+LOADED = Application("loadtests/apps", "loaded")
+CLIENTS = 48
+HANDLERS = {
+    "waits 1 ms": "computes=0.2&waits=1",
+    "waits 10 ms": "computes=0.2&waits=10",
+    "waits 100 ms": "computes=0.2&waits=100",
+    "waits 1,000 ms": "computes=0.2&waits=1000",
+    "computes 1 ms": "computes=1",
+    "computes 5 ms": "computes=5",
+    "computes 50 ms": "computes=50",
+    "computes 5 ms and waits 60 ms": "computes=5&waits=60",
+    "waits 20 ms with one of five connections": "computes=0.2&waits=20&pool=5",
+}
+"""Those that wait compute for 0.2 ms, too."""
+WAITS, COMPUTES, BOTH = "waits 100 ms", "computes 5 ms", "computes 5 ms and waits 60 ms"
+DAY_LONG: Sequence[tuple[int, str]] = (
+    *((4, WAITS), (CLIENTS, WAITS), (CLIENTS, COMPUTES)),
+    *((CLIENTS, BOTH), (CLIENTS, WAITS), (1, "waits 1 ms")),
+)
+"""Clients, and what they ask for."""
+EVERY = 0.25
+SCALES = scales(
+    *(FULL, QUICK, TINY),
+    # Seconds in which a server may find its number, and those of a part of the day.
+    before=(8.0, 5.0, 0.2),
+    part=(20.0, 8.0, 0.4),
+    handlers=(len(HANDLERS), len(HANDLERS), 2),
+)
+
+
+def _target(handler: str) -> str:
+    return f"/?{HANDLERS[handler]}"
+
+
+def _threads(running: Running) -> int:
+    folders = [Path(f"/proc/{pid}/task") for pid in running.processes()]
+    return sum(len(list(folder.iterdir())) for folder in folders if folder.exists())
+
+
+def _take(lab: Lab, before: float, handler: str, number: int, server: Server) -> str:
+    """A steady load, once the server has had time to find its number of threads."""
+    target, core = _target(handler), lab.client_core
+    with Running(server, LOADED, target=target, core=lab.server_core) as running:
+        visits = [[running.at(target)]]
+        fetch.drive(running.port, before, CLIENTS, visits, core=core)
+        with Repeatedly(lambda: _threads(running), EVERY) as threads:
+            traced, cpu = sample.load(lab, running, lab.seconds, CLIENTS, target, keep=True)
+        used = resources.memory(running.processes())
+    taken = sample.described(handler, traced, cpu) | used._asdict()
+    taken |= {"threads": middle(threads.looks), "pss": used.pss}
+    Trial(lab, NAME, number, server).sample(**taken)
+    return f"{taken['rate']:,.0f}/s, p99 {taken['p99_us'] / 1e3:,.1f} ms, {taken['threads']:.0f}"
+
+
+def _look(running: Running) -> tuple[float, int, int]:
+    used = resources.memory(running.processes())
+    return time.monotonic(), _threads(running), used.pss
+
+
+def _day(lab: Lab, seconds: float, number: int, server: Server) -> str:
+    """One part after the other, with threads, memory and answers in each second."""
+    answered, times = Counter[int](), dict[int, list[int]]()
+    with Running(server, LOADED, target="/", core=lab.server_core) as running:
+        began = time.monotonic()
+        with Repeatedly(lambda: _look(running), 2 * EVERY) as looks:
+            for clients, handler in DAY_LONG:
+                visits = [[running.at(_target(handler))]]
+                trace = fetch.traced(
+                    running.port, seconds, clients, visits, keep=True, core=lab.client_core
+                ).trace
+                for sent, ended in zip(trace.sent, trace.ended, strict=True):
+                    second = int(trace.began + ended / 1e6 - began)
+                    answered[second] += 1
+                    times.setdefault(second, []).append(ended - sent)
+    p99 = {second: sorted(own)[(len(own) - 1) * 99 // 100] for second, own in times.items()}
+    Trial(lab, DAY, number, server).sample(
+        scenario=DAY,
+        requests=answered.total(),
+        errors={},
+        answered=sorted(answered.items()),
+        p99=sorted(p99.items()),
+        threads=[(round(at - began, 2), threads) for at, threads, _ in looks.looks],
+        memory=[(round(at - began, 2), pss) for at, _, pss in looks.looks],
+        part=seconds,
+    )
+    return f"{answered.total():,} answers"
+
+
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
+    """All servers with each handler, and a day of those that have threads of ours."""
+    steps: list[Step] = []
+    if NAME in options.names:
+        for handler in list(HANDLERS)[: scale.amounts.handlers]:
+            take = partial(_take, lab, scale.amounts.before, handler)
+            steps += sample.rounds(lab, chosen, f"{NAME} {handler}", take)
+    if DAY in options.names:
+        day = [one for one in chosen if one.ours]
+        steps += sample.rounds(lab, day, DAY, partial(_day, lab, scale.amounts.part))
+    return steps
+
+
+MEASURES: Sequence[Measure] = (
+    RATE,
+    comparison.ratio("rate", lambda _: FOLLOWS.name, "requests, to auto"),
+    P99,
+    median("threads", "threads"),
+    PSS,
+)
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each handler, and the day."""
+    told = []
+    for number, handler in enumerate(HANDLERS):
+        if results.servers(handler):
+            name, title = f"{NAME}-{number}", f"A handler that {handler}"
+            told.append(comparison.section(results, name, title, {handler: ""}, MEASURES))
+    if days := [one for one in tables.latest(results.samples) if one["experiment"] == DAY]:
+        told.append(_of_day(days))
+    if said := tables.lost(results):
+        told.append(Section("Not measured", said))
+    return [*told, method(__file__, clients=CLIENTS)]
+
+
+def _of_day(samples: Sequence[Record]) -> Section:
+    """The first round of each server."""
+    shown = {server: own[0] for server, own in tables.by_server(samples).items()}
+
+    def panel(field: str, title: str, axis: Axis, scale: float = 1.0) -> Lines:
+        lines = [
+            tables.curve(server, [(at, value * scale) for at, value in one[field]])
+            for server, one in shown.items()
+        ]
+        return Lines(f"{DAY}-{field}", title, Axis("time", "s", low=0), axis, lines)
+
+    panels = [
+        panel("answered", "Answers", Axis("answers", "/s", low=0)),
+        panel("p99", "p99 of each second", Axis("p99", "ms", log=True), 1e-3),
+        panel("threads", "Threads, of all processes", Axis("threads", low=0)),
+        panel("memory", "Memory (PSS)", Axis("memory", "MiB", low=0), MIB),
+    ]
+    parts = "; ".join(f"{clients} clients, handler {handler}" for clients, handler in DAY_LONG)
+    seconds = next(iter(shown.values()))["part"]
+    text = f"A part each {seconds:g} s: {parts}."
+    return Section("A day in fast motion", [text], [Panels(DAY, "A day in fast motion", panels)])
+
+
+STUDY = Study(
+    NAME,
+    "threads that follow the load, beside fixed numbers and other servers",
+    "",
+    lambda: AUTO,
+    plan,
+    report,
+    experiments=(NAME, DAY),
+    given=True,
+    scales=SCALES,
+)

@@ -1,0 +1,25 @@
+"""The study `auto`: a small run of both experiments, and its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadtests.reporting.model import Panels
+from loadtests.studies.auto import study as auto
+from tests.lab.studies.small_run import chosen, failures, run, tables
+
+
+def test_a_small_run(tmp_path: Path) -> None:
+    servers = chosen(auto.STUDY, "poorhttp auto", "poorhttp threads 8")
+    results = run(auto.STUDY, tmp_path, servers, names=(auto.NAME, auto.DAY))
+    assert not failures(results)
+    sections = auto.report(results)
+    found = tables(sections)
+    assert len(found) == 2
+    for table in found.values():
+        assert {str(row[0]) for row in table.rows} == {one.name for one in servers}
+    [day] = [part for one in sections for part in one.parts if isinstance(part, Panels)]
+    assert [panel.name.rpartition("-")[2] for panel in day.panels] == [
+        *("answered", "p99", "threads", "memory")
+    ]
+    assert all(line.points for panel in day.panels for line in panel.lines)
