@@ -115,5 +115,19 @@ async def opened(path: str, query: str, scope: dict[str, Any], receive: Any, sen
             message = await receive()
         await send({"type": "websocket.send", "text": message["text"]})
         await other
+    elif path == "/turns":
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.ensure_future(count())
+        for _ in range(int(query)):
+            await receive()
+        other.cancel()
+        await send({"type": "websocket.send", "text": f"{turns:9}"})
     elif path == "/wrong":
         await send({"type": query, "text": 7})

@@ -210,6 +210,12 @@ def test_tasks_of_one_websocket(server: Server) -> None:
     assert receive(connection, 6) == b"\x81\x04late"
 
 
+def test_a_client_that_sends_much_leaves_others_their_turn(server: Server) -> None:
+    connection = raw(server, "/turns?1000")
+    connection.send(Frame("text", b"").encoded() * 1_000)
+    assert int(receive(connection, 11)[2:]) > 20
+
+
 def test_a_client_that_does_not_read() -> None:
     """The application waits in `send`, and nothing is lost; what floods it is not answered."""
     with Server(APP, "asyncio", *LOOP) as server:

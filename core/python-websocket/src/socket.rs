@@ -57,8 +57,11 @@ pub(crate) struct WebSocket {
     /// Messages that the application has not taken, with their bytes.
     queue: VecDeque<(Py<PyDict>, usize)>,
     queued: usize,
-    /// Received bytes that are not looked at while too many messages wait.
+    /// Received bytes that are not looked at while too many messages wait, from `unread_at` on.
     unread: Vec<u8>,
+    unread_at: usize,
+    /// The event loop is about to call `read` for them.
+    is_called: bool,
     output: Output,
     /// The answer to the last ping that has come while something waited to be sent.
     pong: Option<Vec<u8>>,
@@ -101,6 +104,8 @@ impl WebSocket {
             queue: VecDeque::new(),
             queued: 0,
             unread: Vec::new(),
+            unread_at: 0,
+            is_called: false,
             output,
             pong: None,
             last: None,
@@ -128,8 +133,21 @@ impl WebSocket {
         self.sent_close.is_some() || self.end.is_some() || self.output.is_broken
     }
 
-    /// Receives what is there.
+    /// Takes messages from what was received before, or receives what is there.
     fn receive(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.is_called = false;
+        if !self.unread.is_empty() {
+            if self.queue.is_empty() {
+                let mut unread = mem::take(&mut self.unread);
+                self.unread_at += self.take_bytes(py, &mut unread[self.unread_at..])?;
+                if self.is_input_over || self.unread_at == unread.len() {
+                    self.unread_at = 0;
+                } else {
+                    self.unread = unread;
+                }
+            }
+            return Ok(());
+        }
         let Some(fd) = self.fd.as_ref().filter(|_| self.wants_input()) else { return Ok(()) };
         let mut memory = MEMORY.take();
         memory.resize(RECEIVED_AT_ONCE, 0);
@@ -371,7 +389,16 @@ impl WebSocket {
                 Self::conclude(slf, true)?;
                 this = slf.try_borrow_mut()?;
             }
-            let Some((code, reason)) = &this.end else { return Ok(None) };
+            let Some((code, reason)) = &this.end else {
+                let is_more = !this.unread.is_empty() && !mem::replace(&mut this.is_called, true);
+                let owner = this.owners.as_ref().filter(|_| is_more).map(|(owner, _)| owner.clone_ref(py));
+                drop(this);
+                if let Some(owner) = owner {
+                    // Others have their turn before the next messages.
+                    owner.call_method1(py, intern!(py, "call_soon"), (slf.getattr(intern!(py, "read"))?,))?;
+                }
+                return Ok(None);
+            };
             let dict = PyDict::new(py);
             dict.set_item(intern!(py, "type"), intern!(py, "websocket.disconnect"))?;
             dict.set_item(intern!(py, "code"), code)?;
@@ -379,14 +406,6 @@ impl WebSocket {
             return Ok(Some(dict.unbind()));
         };
         this.queued -= length;
-        if this.queue.is_empty() && !this.unread.is_empty() {
-            let mut unread = mem::take(&mut this.unread);
-            let taken = this.take_bytes(py, &mut unread)?;
-            if !this.is_input_over {
-                unread.drain(..taken);
-                this.unread = unread;
-            }
-        }
         drop(this);
         Self::conclude(slf, false)?;
         Ok(Some(message))
