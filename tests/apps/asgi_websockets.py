@@ -124,8 +124,9 @@ async def opened(path: str, query: str, scope: dict[str, Any], receive: Any, sen
                 turns += 1
                 await asyncio.sleep(0)
 
+        await receive()
         other = asyncio.ensure_future(count())
-        for _ in range(int(query)):
+        for _ in range(int(query) - 1):
             await receive()
         other.cancel()
         await send({"type": "websocket.send", "text": f"{turns:9}"})
