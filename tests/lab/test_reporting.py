@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -261,6 +262,12 @@ class TestFigures:
         axis, line = Axis("time", unit), Line("a", "#123456", [(0, 100), (1, 900)])
         large = Lines("large", "large", TIME, axis, [line])
         assert texts(inline(Panels("both", "both", [small, large]))).count("800") == 1 + alike
+
+    def test_long_titles_of_panels_stand_on_several_lines(self) -> None:
+        words = "descriptors of all processes, when all clients have gone"
+        long = replace(LINES, title=words)
+        assert words in texts(inline(Panels("both", "both", [long, LINES])))
+        assert words not in texts(inline(Panels("both", "both", [long, LINES]), narrow=True))
 
     def test_each_nine_has_a_tick(self) -> None:
         times = histogram.record(range(1000, 1_001_000, 1000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,7 +53,8 @@ def lines(figure: Lines | Panels, width: int) -> Figure:
     made = chart.chart(width, tall, handles)
     places = made.subplots(rows, across, squeeze=False).flat
     for axes, panel in zip(places, drawn, strict=False):
-        axes.set_title("" if one else panel.title)
+        title = textwrap.fill(panel.title, int(width / across / chart.LETTER))
+        axes.set_title("" if one else title)
         _draw(axes, panel, width / across, [other for other in drawn if other.y == panel.y])
     for axes in list(places)[len(drawn) :]:
         axes.remove()
