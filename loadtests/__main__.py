@@ -95,14 +95,14 @@ def main() -> int:
     try:
         return int(options.run(options, _command(sys.argv[1:])) or 0)
     except LabError as error:
-        print(f"loadtests: {error}", file=sys.stderr)
+        print(f"{programs.NAME}: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # Whoever reads has read enough (`| head`); nothing is left to be written at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("loadtests: interrupted; what was measured is kept", file=sys.stderr)
+        print(f"{programs.NAME}: interrupted; what was measured is kept", file=sys.stderr)
         return 130
 
 

@@ -17,6 +17,8 @@ INSTALLED = (ROOT.name, ROOT.parent.name) == ("lab", "poorlab")
 """Whether the lab is that of its wheel, and not of a clone."""
 COMMAND = "poorlab" if INSTALLED else "python -m loadtests"
 """How the lab is called."""
+NAME = "poorlab" if INSTALLED else "loadtests"
+"""What its messages begin with."""
 
 
 @dataclass(frozen=True)

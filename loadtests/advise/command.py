@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from loadtests import store
+from loadtests import programs, store
 from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
 from loadtests.advise.commands import Commands
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace, command: str) -> int:
     finally:
         keeping.close()
         if keeping.lost:
-            print(f"loadtests: {keeping.lost}", file=sys.stderr)
+            print(f"{programs.NAME}: {keeping.lost}", file=sys.stderr)
         if keeping.records[1:]:
             page = options.page or path.with_suffix(".html")
             publish(page, "Advice", told, Results(keeping.records))

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from loadtests import store
+from loadtests import programs, store
 from loadtests.arguments import names, number, unknown
 from loadtests.measure import disturbance, machine
 from loadtests.reporting import markdown
@@ -77,7 +77,7 @@ def soak(options: argparse.Namespace, command: str) -> int:
     print(f"\nraw results: {path}", file=sys.stderr)
     for mode, found in failures.items():
         for failure in found:
-            print(f"loadtests: {mode}: {failure}", file=sys.stderr)
+            print(f"{programs.NAME}: {mode}: {failure}", file=sys.stderr)
     return int(any(failures.values()))
 
 

@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loadtests import store
+from loadtests import programs, store
 from loadtests.advise import prove
 from loadtests.advise import report as advice
 from loadtests.advise.trial import EXPERIMENT as ADVISE
@@ -161,7 +161,7 @@ def measure(options: Namespace, command: str) -> int:
                 if len(chosen) == 1:
                     raise
                 unmade.append(study.name)
-                print(f"loadtests: {study.name}: {error}", file=sys.stderr)
+                print(f"{programs.NAME}: {study.name}: {error}", file=sys.stderr)
     finally:
         fixtures.close()
         writing.close()
@@ -396,7 +396,7 @@ def publish(where: Path, name: str, told: list[Section], results: Results) -> bo
     try:
         _write_page(where, name, told, results)
     except LabError as error:
-        print(f"loadtests: {error}", file=sys.stderr)
+        print(f"{programs.NAME}: {error}", file=sys.stderr)
         return False
     print(f"\npage: {where}", file=sys.stderr)
     return True

@@ -13,6 +13,7 @@ from loadtests.arguments import names, number
 from loadtests.errors import LabError
 from loadtests.measure import disturbance, machine
 from loadtests.measure.cpu_affinity import cores
+from loadtests.programs import COMMAND
 from loadtests.servers import registry
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import ERROR, LOOKS, ZONE
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "two of anything",
         "A and B are commands ('NAME=gunicorn -b {host}:{port} app:app'), URLs, servers of "
-        "`python -m loadtests list`, commits of this clone ('.' is the working tree), or files of "
+        f"`{COMMAND} list`, commits of Poor HTTP in a clone ('.' is the working tree), or files of "
         f"results. B is faster or slower than A only if the interval excludes a difference of "
         f"{ZONE * 100:g} %; if they are the same, at most {ERROR * 100:g} % of comparisons say "
         "otherwise.",

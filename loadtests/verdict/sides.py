@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from loadtests.commits import builds
 from loadtests.errors import LabError
+from loadtests.programs import COMMAND
 from loadtests.servers.application import Application
 from loadtests.servers.registry import SERVERS, Server, given, missing
 from loadtests.servers.registry.server import require_release
@@ -75,7 +76,7 @@ def _build(word: str, server: Server) -> Side:
     if word != "." and not builds.is_commit(word):
         raise LabError(
             f"{word!r} is no study, file of results (.jsonl), command, URL, server of "
-            "`python -m loadtests list`, or commit"
+            f"`{COMMAND} list`, or commit of Poor HTTP in a clone of it"
         )
     build = builds.working_tree() if word == "." else builds.of_commit(word)
     path = os.pathsep.join([str(build.folder), str(HELLO.path)])

@@ -4,8 +4,11 @@
     python -m loadtests.verdict.trials slower --times 20
     python -m loadtests.verdict.trials same --times 20 --beside 4
     python -m loadtests.verdict.trials slower --times 20 --beside 4
+    python -m loadtests.verdict.trials same --times 20 --by wrk
 
-Each pair is measured by `compare` as anybody does; `--beside` processes compute meanwhile.
+Each pair is measured by `compare` as anybody does; `--beside` processes compute meanwhile. `--by`
+takes another program: it measures each of the pair once, for `--for` seconds, and who reads the two
+rates of requests names a winner if they differ by more than the zone of `compare`.
 """
 
 from __future__ import annotations
@@ -17,16 +20,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from loadtests.clients import external
+from loadtests.clients.load import Job, Load
 from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request
-from loadtests.measure.cpu_affinity import cores
+from loadtests.errors import LabError
+from loadtests.measure.cpu_affinity import cores, pinned
 from loadtests.measure.resources import cpu_seconds
 from loadtests.servers.application import OWN
 from loadtests.servers.registry.given import Given
 from loadtests.servers.running import Running
+from loadtests.stats.verdict import LESS, MORE, UNDECIDED, Ratio
 
 APPLICATION = """\
 import os
@@ -49,6 +57,7 @@ TURNS = 2_000
 SLOWER = 1.05
 SECONDS = 5.0
 """For what a turn of the loop costs."""
+WORDS = {LESS: "faster", MORE: "slower", UNDECIDED: UNDECIDED}
 
 
 def command(file: Path, turns: int) -> str:
@@ -73,12 +82,62 @@ def more_turns(file: Path) -> int:
     return TURNS + round((SLOWER - 1) * few / ((many - few) / (2 * TURNS)))
 
 
+def vegeta(job: Job, core: int | None) -> Load:
+    """Does a job with vegeta, as fast as it is answered."""
+    words = [*pinned(core), "vegeta"]
+    attack = [*words, "attack", "-rate=0", f"-max-workers={job.connections}"]
+    attack += [f"-duration={job.seconds:g}s", f"-connections={job.connections}"]
+    done = subprocess.run(attack, input=f"GET {job.url}".encode(), capture_output=True, check=True)
+    told = subprocess.run(
+        [*words, "report", "-type=json"], input=done.stdout, capture_output=True, check=True
+    )
+    found = json.loads(told.stdout)
+    return Load(round(found["success"] * found["requests"]), found["duration"] / 1e9, 0)
+
+
+TOOLS = {"wrk": external.wrk, "ab": external.ab, "h2load": external.h2load, "vegeta": vegeta}
+
+
+def rates(tool: str, seconds: float, file: Path, turns: Sequence[int]) -> list[float]:
+    """Requests per second of each server, one after the other."""
+    server_core, client_core = cores()
+    found = []
+    for number in turns:
+        server = Given("trial", "", command(file, number), application=OWN, target="/")
+        with Running(server, core=server_core) as one:
+            job = Job(one.port, seconds, 8)
+            found.append(TOOLS[tool](job, client_core).rate)
+    return found
+
+
+def read(before: float, after: float) -> str:
+    """What who reads two rates takes for the verdict."""
+    ratio = before / after
+    return Ratio(ratio, ratio, ratio, 1).verdict()
+
+
+def compared(file: Path, turns: int, number: int, others: Sequence[str]) -> tuple[str, str]:
+    """The verdict of `compare`, and its first sentence."""
+    summary = file.with_name(f"{number}.json")
+    words = ["compare", f"a={command(file, TURNS)}", f"b={command(file, turns)}"]
+    words += ["--json", str(summary), "--output", str(file.with_name(f"{number}.jsonl"))]
+    lab = [sys.executable, "-m", "loadtests", *words, *others]
+    done = subprocess.run(lab, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(done.stderr)
+    found = json.loads(summary.read_text(encoding="utf-8"))
+    return found["verdict"], found["headline"]
+
+
 def main() -> int:
     """Runs the trials and tells the verdicts; 1 if one in twenty is wrong or more."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pair", choices=["same", "slower"])
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--beside", type=int, default=0, help="processes that compute meanwhile")
+    parser.add_argument("--by", choices=["compare", *TOOLS], default="compare")
+    told = "how long such a program measures each (default 10, as wrk does)"
+    parser.add_argument("--for", dest="lasts", type=float, default=10.0, metavar="S", help=told)
     options, others = parser.parse_known_args()
     said: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="loadtests-") as folder, ExitStack() as stack:
@@ -91,18 +150,16 @@ def main() -> int:
             stack.callback(busy.wait)
             stack.callback(busy.kill)
         for number in range(1, options.times + 1):
-            begun, summary = time.monotonic(), Path(folder, f"{number}.json")
-            words = ["compare", f"a={command(file, TURNS)}", f"b={command(file, turns)}"]
-            words += ["--json", str(summary), "--output", str(Path(folder, f"{number}.jsonl"))]
-            lab = [sys.executable, "-m", "loadtests", *words, *others]
-            done = subprocess.run(lab, capture_output=True, text=True, check=False)
-            if done.returncode:
-                print(done.stderr)
-                return 1
-            found = json.loads(summary.read_text(encoding="utf-8"))
-            said[found["verdict"]] += 1
+            begun = time.monotonic()
+            if options.by == "compare":
+                word, told = compared(file, turns, number, others)
+            else:
+                first, second = rates(options.by, options.lasts, file, (TURNS, turns))
+                word = WORDS[read(first, second)]
+                told = f"{first:,.0f} and {second:,.0f} requests/s: {word}"
+            said[word] += 1
             seconds = time.monotonic() - begun
-            print(f"{number}: {seconds:.0f} s: {found['headline']}", flush=True)
+            print(f"{number}: {seconds:.0f} s: {told}", flush=True)
     print(", ".join(f"{count} × {word}" for word, count in said.items()))
     wanted = "not to be told" if options.pair == "same" or options.beside else "slower"
     return int(said[wanted] < 0.95 * options.times)

@@ -237,6 +237,15 @@ def test_what_needs_the_source_says_so(poorlab: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_word_that_is_nothing(poorlab: Path, tmp_path: Path) -> None:
+    command = [str(poorlab), "compare", "HEAD", "."]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert done.returncode == 1
+    assert re.match("poorlab: 'HEAD' is no .*`poorlab list`", done.stderr)
+
+
 def test_only_one_package_is_added(poorlab: Path) -> None:
     """No `loadtests`, which would hide a folder of the user's, or be hidden by it."""
     code = "import importlib.util as u; print(u.find_spec('loadtests'), u.find_spec('apps'))"
