@@ -115,6 +115,20 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         finally:
             EVENTS.append("woken")
             note("woken")
+    elif path == "/passed-on":
+        # Fields of another server's response.
+        fields = [(b"keep-alive", b"timeout=5"), (b"Connection", b"keep-alive, Upgrade")]
+        fields += [(b"upgrade", b"h2c"), (b"trailer", b"x"), (b"transfer-encoding", b"chunked")]
+        fields += [(b"connection", query.encode())] if query else []
+        await send({"type": "http.response.start", "status": 200, "headers": fields})
+        await send({"type": "http.response.body", "body": b"passed on"})
+    elif path == "/trailers":
+        await send({"type": "http.response.start", "status": 200, "trailers": True})
+        await send({"type": "http.response.body", "body": b"body"})
+        for number, more in ((1, True), (2, False)):
+            name = b"x-%d" % number if query != "split" else b"x\r\ny"
+            fields = [(name, b"\xe9")]
+            await send({"type": "http.response.trailers", "headers": fields, "more_trailers": more})
     elif path == "/block":
         # The seconds are for a test that is interrupted.
         for _ in range(6_000):

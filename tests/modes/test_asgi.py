@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
+from tests.support import http2_client, tls_client
+from tests.support.certificate import certificate
 from tests.support.development import Started
-from tests.testkit.client import Connection
+from tests.testkit.client import Connection, receive_until
 from tests.testkit.server import ROOT, Server, command, run, wait_for
 
 APP = "tests/apps/asgi.py"
@@ -70,6 +73,7 @@ def test_scope(server: Server) -> None:
             "extensions": {
                 "http.response.pathsend": {},
                 "http.response.early_hint": {},
+                "http.response.trailers": {},
             },
             "state": {"started": True},
         }
@@ -138,6 +142,55 @@ def read_slowly_and_leave(server: Server) -> None:
     wait_for(lambda: any("an OSError" in each for each in events(server)), "an OSError of send")
 
 
+def test_fields_about_the_connection(server: Server) -> None:
+    connection = server.connect()
+    for _ in range(2):
+        response = connection.request("GET", "/passed-on")
+        assert response.body == b"passed on"
+        names = {name.lower() for name, _ in response.headers}
+        assert names == {"content-length", "date", "server"}
+    assert connection.request("GET", "/passed-on?x,close").get("Connection") == "close"
+
+
+def test_trailers(server: Server) -> None:
+    connection = server.connect()
+    connection.send_request("GET", "/trailers")
+    rest = receive_until(connection, b"\r\n\r\n4\r\nbody\r\n0\r\nx-1: \xe9\r\nx-2: \xe9\r\n\r\n")
+    assert rest.startswith(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n")
+    # Without a place for them, a response goes without.
+    for version, method, body in (("HTTP/1.0", "GET", b"body"), ("HTTP/1.1", "HEAD", b"")):
+        response = server.connect().request(method, "/trailers", version=version)
+        assert (response.status, response.body) == (200, body)
+    with http2_client.client(server) as client:
+        stream = client.get("/trailers")
+        assert (stream.body, stream.trailers) == (b"body", [("x-1", "\xe9"), ("x-2", "\xe9")])
+    start = server.log_size()
+    connection.send_request("GET", "/trailers?split")
+    wait_for(lambda: "header name" in server.log(start), "the refusal of a trailer")
+
+
+def test_tls_extension(tmp_path: Path) -> None:
+    certificate().write(tmp_path / "server.pem")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "clients.pem"))
+    client = authority.issue_cert("anna.example", common_name="Anna")
+    key = ("--tls-certificate", str(tmp_path / "server.pem"), "--tls-key")
+    options = (*key, str(tmp_path / "server.pem"), "--tls-client-ca", str(tmp_path / "clients.pem"))
+    with Server(f"{APP}:app", "asyncio", *LOOP, *options, bind=tls_client.BIND) as server:
+        made = tls_client.context("1.3", client=client)
+        with tls_client.connected(server, made=made) as sock:
+            sock.sendall(b"GET /scope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            received = b"".join(iter(lambda: sock.recv(65536), b""))
+    scope = literal_eval(received.partition(b"\r\n\r\n")[2].decode())
+    found = scope["extensions"]["tls"]
+    assert (found["tls_version"], found["client_cert_error"]) == (0x0304, None)
+    assert found["cipher_suite"] in (0x1301, 0x1302, 0x1303)
+    assert found["client_cert_name"].startswith("CN=Anna,")
+    pem = client.cert_chain_pems[0].bytes().decode()
+    assert found["client_cert_chain"][0].strip() == pem.strip()
+    assert scope["scheme"] == "https"
+
+
 def test_too_many_requests() -> None:
     with Server(f"{APP}:app", "asyncio", *LOOP, "--asgi-concurrency", "1") as server:
         with Connection(("127.0.0.1", server.port)) as waits:
@@ -168,11 +221,15 @@ def test_blocked_loop(tmp_path: Path) -> None:
         assert server.get("/").status == 200
 
 
-def test_requests_that_are_counted(tmp_path: Path) -> None:
-    """A worker is replaced behind so many, and goes on with what runs behind a response."""
+def test_requests_that_are_counted() -> None:
+    """A worker is replaced behind so many, and no request is lost."""
     with Server(f"{APP}:app", "asyncio", *LOOP, "--max-requests", "5") as server:
-        assert all(server.get("/behind").body == b"all" for _ in range(20))
-        server.wait_log("max_requests", 2)
+
+        def is_replaced_twice() -> bool:
+            assert server.get("/behind").body == b"all"
+            return server.log().count("it has begun max_requests requests") >= 2
+
+        wait_for(is_replaced_twice, "two workers that are replaced")
 
 
 def test_tasks_in_stacks(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from h2.events import (
     ResponseReceived,
     StreamEnded,
     StreamReset,
+    TrailersReceived,
     WindowUpdated,
 )
 from h2.settings import SettingCodes
@@ -45,6 +46,7 @@ class Stream:
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
+    trailers: list[tuple[str, str]] = field(default_factory=list)
     #: Bytes of the body that are not acknowledged.
     unread: int = 0
     ended: bool = False
@@ -277,6 +279,8 @@ class Client:
             stream.pieces.append(event.data or b"")
             self.order.append(stream.number)
             stream.unread += event.flow_controlled_length or 0
+        elif isinstance(event, TrailersReceived):
+            stream.trailers = [*event.headers]  # type: ignore[list-item]
         elif isinstance(event, StreamEnded):
             stream.ended = True
         elif isinstance(event, StreamReset):

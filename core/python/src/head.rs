@@ -81,6 +81,8 @@ fn from<'py>(
         None => of_base("SERVER_NAME"),
     };
     let server = (name, origin.and_then(|origin| origin.port).or(port));
+    let variables = exchange.tls_variables().iter().map(|(name, value)| (&**name, &**value));
+    let tls = variables.clone().next().map(|_| PyTuple::new(py, variables)).transpose()?;
     let texts = (&method, version, scheme, PyString::new(py, &String::from_utf8_lossy(&path)));
     (
         texts.0,
@@ -93,6 +95,7 @@ fn from<'py>(
         fields,
         client,
         server,
+        tls,
     )
         .into_pyobject(py)
 }

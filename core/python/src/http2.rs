@@ -101,6 +101,10 @@ impl StreamProtocol for Server {
         self.0.send_data(stream, content, ends).ok()
     }
 
+    fn send_trailers(&mut self, stream: u32, lines: &[u8]) -> bool {
+        self.0.send_trailer_lines(stream, lines).is_ok()
+    }
+
     fn begin_data(&mut self, stream: u32, most: usize) -> usize {
         self.0.begin_data(stream, most)
     }

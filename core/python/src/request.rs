@@ -3,6 +3,7 @@
 use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use poorhttp_http::Response;
 use poorhttp_reactor::{BodyPart, Exchange, Interest, NotHijacked, SendError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -375,6 +376,20 @@ impl Request {
             Err(SendError::Full(taken)) => self.check_deadline(py).map(|()| taken),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Ends the response with trailer fields of bytes.
+    fn finish_with_trailers(&self, py: Python<'_>, headers: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        let pairs = headers.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let mut lines = Vec::new();
+        write_byte_fields(&pairs, &mut |name, value| Response::trailer(&mut lines, name, value))?;
+        self.note_variables(py);
+        self.send_with(py, 0, |exchange| {
+            self.save_name(exchange);
+            exchange.end_with_trailers(&lines)
+        })?;
+        self.dispatched.done(py);
+        Ok(())
     }
 
     /// Receives a part of the body into a buffer, and waits if nothing has come. 0: the body is complete. `None`: call again.

@@ -67,7 +67,12 @@ pub(crate) fn write_fields<E: Into<Failure>>(
     Ok(())
 }
 
-/// Writes header fields of bytes: pairs of name and value, tuples or lists. `Transfer-Encoding` is the server's and is left out.
+/// Fields about the connection, which are the server's: applications that pass on the response of another server have them.
+const OF_CONNECTION: [&[u8]; 6] =
+    [b"te", b"trailer", b"upgrade", b"keep-alive", b"proxy-connection", b"transfer-encoding"];
+
+/// Writes header fields of bytes: pairs of name and value, tuples or lists. Those about the connection are left out, but for
+/// `Connection: close`.
 pub(crate) fn write_byte_fields<E: Into<Failure>>(
     fields: &[Bound<'_, PyAny>],
     write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
@@ -79,11 +84,21 @@ pub(crate) fn write_byte_fields<E: Into<Failure>>(
             _ => return Err(wrong_type("a header", "a pair of name and value", field).into()),
         };
         let name = name.cast::<PyBytes>().map_err(|_| wrong_type("a header's name", "bytes", &name))?.as_bytes();
-        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+        if matches!(name.len(), 2 | 7 | 10 | 16 | 17)
+            && OF_CONNECTION.iter().any(|field| name.eq_ignore_ascii_case(field))
+        {
             continue;
         }
         let value = value.cast::<PyBytes>().map_err(|_| wrong_type("the value of a header", "bytes", &value))?;
-        write(&latin1_text(name), &latin1_text(value.as_bytes())).map_err(Into::into)?;
+        let mut value = value.as_bytes();
+        if name.eq_ignore_ascii_case(b"connection") {
+            let mut options = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+            if !options.any(|option| option.eq_ignore_ascii_case(b"close")) {
+                continue;
+            }
+            value = b"close";
+        }
+        write(&latin1_text(name), &latin1_text(value)).map_err(Into::into)?;
     }
     Ok(())
 }

@@ -30,8 +30,8 @@ STATUS_LINES = {code: f"{code} {phrase}" for code, phrase in reason_phrases().it
 #: Seconds after which a body is asked for again of which nothing comes: its client may be too slow.
 RETRY = 1.0
 
-# How far the response is.
-NEW, STARTED, SENDING, ENDED = range(4)
+# How far the response is; with trailers, they follow its body.
+NEW, STARTED, SENDING, TRAILERS, ENDED = range(5)
 
 
 class HttpExchange:
@@ -50,6 +50,7 @@ class HttpExchange:
     _phase = NEW
     _body_left: bool | None = None  # `None`: it was not asked for yet
     _given = _is_left = False
+    _trailers: list[Any] | None = None  # fields behind the body; `None`: none are announced
     _waiters: Sequence[Future[None]] = ()
     _waits_for_data = _waits_for_room = False
 
@@ -116,12 +117,14 @@ class HttpExchange:
         kind = message["type"]
         if self._is_left:
             raise ConnectionResetError("the client has left")
-        if kind == "http.response.body" and NEW < self._phase < ENDED:
+        if kind == "http.response.body" and NEW < self._phase < TRAILERS:
             body = message.get("body", b"")
             if type(body) is not bytes:
                 body = bytes(memoryview(body))
-            if message.get("more_body"):
+            if message.get("more_body") or self._trailers is not None:
                 await self._send_piece(body)
+                if not message.get("more_body"):
+                    self._phase = TRAILERS
                 return
             taken = self.request.finish_nowait(body)
             while taken < len(body):
@@ -133,12 +136,20 @@ class HttpExchange:
             line = STATUS_LINES.get(status) or f"{int(status)} Unknown"
             self.request.start_bytes(line, message.get("headers", ()))
             self._phase = STARTED
+            if message.get("trailers"):
+                self._trailers = []
+        elif kind == "http.response.trailers" and self._phase == TRAILERS:
+            assert self._trailers is not None
+            self._trailers += message.get("headers", ())
+            if not message.get("more_trailers"):
+                self.request.finish_with_trailers(self._trailers)
+                self._end()
         elif kind == "http.response.early_hint" and self._phase == NEW:
             self.request([("Link", link.decode("latin-1")) for link in message["links"]])
         elif kind == "http.response.pathsend" and self._phase == STARTED:
             await self._send_file(message["path"])
         else:
-            places = ("before http.response.start", "there", "there")
+            places = ("before http.response.start", "there", "there", "behind the body")
             where = (*places, "behind the end of the response")[self._phase]
             where = "a second time" if kind == "http.response.start" else where
             raise RuntimeError(f"{kind} was sent {where}, where it has no place")

@@ -40,7 +40,7 @@ class Request:
 
     def receive_nowait(self, buffer: WriteableBuffer) -> int | None: ...
     def start_bytes(self, status: str, headers: Iterable[Sequence[bytes]], /) -> None:
-        """Start the response with fields of bytes; `Transfer-Encoding` is left out.
+        """Start the response with fields of bytes; of the connection, only `close` counts.
 
         Raises: as `start_response`.
         """
@@ -57,6 +57,9 @@ class Request:
 
         Raises: as `write`.
         """
+
+    def finish_with_trailers(self, headers: Iterable[Sequence[bytes]]) -> None:
+        """End the response with trailer fields, where its framing has a place for them."""
 
     def send_file(self, fd: int, offset: int, length: int) -> bool:
         """Send the response with a part of a file; `False`: it is to be compressed, and sent so."""

@@ -9,30 +9,34 @@ if TYPE_CHECKING:
     Scope = dict[str, Any]
 
     #: What `poorhttp._core.Request.take_head` returns: method, version, scheme, path (with that of
-    #: the mount), path as it was sent, query, path of the mount, header fields, client and server.
+    #: the mount), path as it was sent, query, path of the mount, header fields, client, server, and
+    #: variables of TLS as the environ has them (`None` without TLS).
     #: Texts of paths are UTF-8. Fields have names in lower case; those with an underscore are left
     #: out, as in the environ. `Cookie` is one field, and `Host` is what trusted proxies report.
     RequestHead = tuple[
-        str,
-        str,
-        str,
-        str,
-        bytes,
-        bytes,
-        str,
-        tuple[tuple[bytes, bytes], ...],
-        tuple[str, int] | None,
-        tuple[str | None, int | None],
-    ]
+        str, str, str, str, bytes, bytes, str, tuple[tuple[bytes, bytes], ...],
+        tuple[str, int] | None, tuple[str | None, int | None], tuple[tuple[str, str], ...] | None,
+    ]  # fmt: skip
 
 #: Versions of the specification and of its part on HTTP: since 2.4, `send` raises an OSError when
 #: the client has left.
 ASGI = {"version": "3.0", "spec_version": "2.4"}
 
 
+#: Codes of versions of TLS, and of cipher suites by OpenSSL's names (RFC 8446, RFC 5289, RFC 7905).
+TLS_VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
+CIPHER_SUITES = {
+    "TLS_AES_128_GCM_SHA256": 0x1301, "ECDHE-ECDSA-AES128-GCM-SHA256": 0xC02B,
+    "TLS_AES_256_GCM_SHA384": 0x1302, "ECDHE-ECDSA-AES256-GCM-SHA384": 0xC02C,
+    "ECDHE-RSA-AES128-GCM-SHA256": 0xC02F, "TLS_CHACHA20_POLY1305_SHA256": 0x1303,
+    "ECDHE-RSA-AES256-GCM-SHA384": 0xC030, "ECDHE-RSA-CHACHA20-POLY1305": 0xCCA8,
+    "ECDHE-ECDSA-CHACHA20-POLY1305": 0xCCA9,
+}  # fmt: skip
+
+
 def of_http(head: RequestHead, state: dict[str, Any] | None) -> Scope:
     """Return the scope of a request; `state` is that of the lifespan, `None` without one."""
-    method, version, scheme, path, raw_path, query, root_path, fields, client, server = head
+    method, version, scheme, path, raw_path, query, root_path, fields, client, server, tls = head
     scope: Scope = {
         "type": "http",
         # The application may change all of it.
@@ -50,11 +54,28 @@ def of_http(head: RequestHead, state: dict[str, Any] | None) -> Scope:
         "extensions": {
             "http.response.pathsend": {},
             "http.response.early_hint": {},
+            "http.response.trailers": {},
         },
     }
+    if tls is not None:
+        scope["extensions"]["tls"] = of_tls(dict(tls))
     if state is not None:
         scope["state"] = state.copy()
     return scope
+
+
+def of_tls(variables: dict[str, str]) -> dict[str, Any]:
+    """Return the extension `tls` from variables of the environ (ASGI, TLS extension)."""
+    chain = [text for name, text in variables.items() if "\n" in text]
+    return {
+        # That of the server is not known here.
+        "server_cert": None,
+        "client_cert_chain": chain,
+        "client_cert_name": variables.get("SSL_CLIENT_S_DN"),
+        "client_cert_error": None,
+        "tls_version": TLS_VERSIONS.get(variables.get("SSL_PROTOCOL", "")),
+        "cipher_suite": CIPHER_SUITES.get(variables.get("SSL_CIPHER", "")),
+    }
 
 
 def environ_of(scope: Scope) -> dict[str, Any]:

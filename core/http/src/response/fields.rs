@@ -1,6 +1,7 @@
 //! Checks and writes the header fields of an application's response.
 
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
+use crate::parser::body::check_trailer;
 use crate::reject::Invalid;
 use crate::response::{Response, State};
 
@@ -30,6 +31,23 @@ impl Response {
             Ok(false) | Err(_) => out.truncate(before),
         }
         taken.map(drop)
+    }
+
+    /// Checks one trailer field and adds its line.
+    #[cold]
+    pub fn trailer(lines: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Invalid> {
+        if !is_token(name.as_bytes()) {
+            return Err(bad_name(name));
+        }
+        check_trailer(name.as_bytes()).map_err(|reject| Invalid(format!("trailer {name}: {}", reject.reason)))?;
+        let before = lines.len();
+        lines.extend([name, ": "].concat().bytes());
+        if let Err(culprit) = push_latin1(lines, value) {
+            lines.truncate(before);
+            return Err(Invalid(format!("trailer {name}: {culprit}: {value:?}")));
+        }
+        lines.extend_from_slice(b"\r\n");
+        Ok(())
     }
 
     /// Checks a Content-Length. `Ok(false)`: do not write it.

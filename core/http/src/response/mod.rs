@@ -452,6 +452,18 @@ impl Response {
         if self.state == State::Streaming(Framing::Chunked) && length > 0 { b"\r\n" } else { b"" }
     }
 
+    /// Ends a chunked body with trailer fields, whole lines of [`Response::trailer`] (RFC 9112 section 7.1.2). `false`: the framing of this
+    /// response has no place for them.
+    #[cold]
+    pub fn end_chunks(&mut self, out: &mut Vec<u8>, lines: &[u8]) -> bool {
+        let is_chunked = self.state == State::Streaming(Framing::Chunked);
+        if is_chunked {
+            out.extend([b"0\r\n", lines, b"\r\n"].concat());
+            self.state = State::Streaming(Framing::Nothing);
+        }
+        is_chunked
+    }
+
     /// Marks the end of the body. If the application did not keep its Content-Length the connection closes, so that the
     /// next response is not read as part of this one.
     #[inline]

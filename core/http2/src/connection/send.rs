@@ -54,13 +54,7 @@ impl Connection {
 
     /// The same for fields as the lines of HTTP/1.1 that [`poorhttp_http::Response`] writes.
     pub fn send_lines(&mut self, stream: u32, status: u16, lines: &[u8], ends: bool) -> Result<(), Unsent> {
-        let lines = lines.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let fields = lines.filter(|line| !line.is_empty()).map(|line| {
-            let (name, rest) = line.split_at(line.iter().position(|&byte| byte == b':').unwrap_or(0));
-            // A line without a colon has no name, and is refused.
-            (name, rest.get(1..).unwrap_or_default())
-        });
-        self.send_head(stream, status, fields, ends)
+        self.send_head(stream, status, fields_of(lines), ends)
     }
 
     /// Sends content: as much as the windows, the output and the turns of other streams allow. Returns how much that was. If it is not
@@ -143,6 +137,11 @@ impl Connection {
         self.push_block(stream, None, fields, true);
         self.end(stream);
         Ok(())
+    }
+
+    /// The same for fields as lines of HTTP/1.1.
+    pub fn send_trailer_lines(&mut self, stream: u32, lines: &[u8]) -> Result<(), Unsent> {
+        self.send_trailers(stream, fields_of(lines))
     }
 
     /// The next stream that may go on with [`Connection::send_data`], which has not taken all; the most urgent first. To be called
@@ -283,6 +282,15 @@ impl Connection {
             }
         }
     }
+}
+
+/// The fields of lines of HTTP/1.1. A line without a colon has no name, and is refused.
+fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+    let lines = lines.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !line.is_empty()).map(|line| {
+        let (name, rest) = line.split_at(line.iter().position(|&byte| byte == b':').unwrap_or(0));
+        (name, rest.get(1..).unwrap_or_default())
+    })
 }
 
 /// Whether a field can be sent: an intermediary may write it as HTTP/1.1.

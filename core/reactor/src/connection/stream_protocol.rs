@@ -78,6 +78,9 @@ pub trait StreamProtocol: Send {
     /// all are taken. `None`: nothing can be sent on this stream.
     fn send_data(&mut self, stream: u32, content: &[u8], ends: bool) -> Option<usize>;
 
+    /// Sends trailer fields as lines, which end the response behind its content. `false`: nothing can be sent on this stream.
+    fn send_trailers(&mut self, stream: u32, lines: &[u8]) -> bool;
+
     /// Begins a frame with at most so much content, which is sent right behind the output. Returns its length; 0: the stream cannot send
     /// now.
     fn begin_data(&mut self, stream: u32, most: usize) -> usize;

@@ -525,6 +525,18 @@ impl Exchange {
         self.conclude()
     }
 
+    /// The same with trailer fields behind the body: lines of [`poorhttp_http::Response::trailer`].
+    #[cold]
+    pub fn end_with_trailers(&mut self, lines: &[u8]) -> Result<(), SendError> {
+        if !self.is_foreign() && !self.is_made_elsewhere() && !self.names_file() {
+            if self.coded.is_some() && !compression::end(&mut self.writer, &mut self.coded)? {
+                return Ok(());
+            }
+            self.writer.add_trailers(lines)?;
+        }
+        self.end()
+    }
+
     fn conclude(&mut self) -> Result<(), SendError> {
         self.forgo_upgrade();
         if self.coded.is_some() && !compression::end(&mut self.writer, &mut self.coded)? {

@@ -386,6 +386,21 @@ impl ResponseWriter {
         Ok(())
     }
 
+    /// Adds trailer fields, whole lines, behind the body; responses whose framing has no place for them go without.
+    #[cold]
+    pub(crate) fn add_trailers(&mut self, lines: &[u8]) -> Result<(), SendError> {
+        if !self.response.is_committed() {
+            self.commit(None)?;
+        }
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
+        if !self.response.end_chunks(stream.output(), lines)
+            && let Some(socket) = stream.socket().transport.stream()
+        {
+            socket.set_trailers(lines);
+        }
+        Ok(())
+    }
+
     /// Ends the response. The request is over.
     #[inline]
     pub(crate) fn conclude(&mut self) -> Result<(), SendError> {

@@ -159,6 +159,10 @@ impl StreamProtocol for Frames {
         Some(taken)
     }
 
+    fn send_trailers(&mut self, stream: u32, _: &[u8]) -> bool {
+        self.send_data(stream, b"", true).is_some()
+    }
+
     fn begin_data(&mut self, stream: u32, most: usize) -> usize {
         let length = self.room(stream).min(most);
         if length > 0 {

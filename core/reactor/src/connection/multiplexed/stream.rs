@@ -316,10 +316,21 @@ impl Multiplexed {
         if !of_stream.has_head {
             state.protocol.close(stream);
         } else if !of_stream.is_complete {
-            state.protocol.send_data(stream, b"", true);
+            match mem::take(&mut of_stream.trailers) {
+                lines if lines.is_empty() => _ = state.protocol.send_data(stream, b"", true),
+                lines => _ = state.protocol.send_trailers(stream, &lines),
+            }
         }
         self.flush_soon(state);
         self.note_change(state);
+    }
+
+    /// Has the response end with trailer fields.
+    #[cold]
+    pub(crate) fn set_trailers(&self, stream: u32, lines: &[u8]) {
+        if let Some(of_stream) = self.lock().streams.get_mut(&stream) {
+            of_stream.trailers = lines.to_vec();
+        }
     }
 
     /// Resets a stream, as failed or because its client `is_slow`. `false`: the client had left before.

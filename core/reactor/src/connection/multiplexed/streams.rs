@@ -97,6 +97,8 @@ pub(super) struct StreamState {
     pub(super) left: Option<u64>,
     /// The client has got the end of the response with its last bytes.
     pub(super) is_complete: bool,
+    /// Lines of trailer fields, which end the response.
+    pub(super) trailers: Vec<u8>,
     /// The response has ended, or the stream was reset by us.
     pub(super) has_ended: bool,
     /// Not all content was taken, and nobody has been told since that more would be.

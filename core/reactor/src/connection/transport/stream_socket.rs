@@ -77,6 +77,11 @@ impl StreamSocket {
         self.connection.waits_for_turn(self.stream)
     }
 
+    /// See [`Multiplexed::set_trailers`].
+    pub(crate) fn set_trailers(&self, lines: &[u8]) {
+        self.connection.set_trailers(self.stream, lines);
+    }
+
     /// Whether TLS of its connection ends here.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.connection.origin.over_tls
