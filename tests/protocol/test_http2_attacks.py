@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from loadtests.clients.http2_attacker import Attacker
-from loadtests.clients.http2_attacks import ATTACKS, Attack
+from loadtests.clients.http2_attacks import ATTACKS, STREAMS, Attack, odd
 from loadtests.clients.http2_frames import (
     CONTINUATION,
     DATA,
@@ -25,6 +25,7 @@ from loadtests.clients.http2_frames import (
     PREFACE,
     SETTINGS,
     frame,
+    literal,
     request,
     reset,
     setting,
@@ -73,6 +74,21 @@ def test_half_open_streams(serve: Serve) -> None:
         assert client.over == {*numbers[250:]}
         client.exchange(frame(DATA, END_STREAM, 1, b"content"), lambda: 1 in client.over)
         assert client.is_served()
+
+
+def test_late_frames_of_streams_that_have_ended(serve: Serve) -> None:
+    """Content and trailers of more streams than are remembered, which were refused early."""
+    server = serve(ATTACKED, ON)
+    numbers = [odd(number) for number in range(STREAMS)]
+    head = POST + literal(b"content-length", b"1000000000000")
+    trailers = literal(b"x", b"y")
+    with Attacker(server.port) as client:
+        heads = b"".join(frame(HEADERS, END_HEADERS, number, head) for number in numbers)
+        client.finish(heads, len(numbers))
+        for number in numbers:
+            content = 20 * frame(DATA, 0, number, b"late")
+            client.exchange(content + frame(HEADERS, END_HEADERS | END_STREAM, number, trailers))
+        assert client.is_served(), client.error
 
 
 @pytest.mark.parametrize("mode", ["single", "threading"])

@@ -92,6 +92,8 @@ pub(crate) struct Streams {
     open: BTreeMap<u32, Stream>,
     /// Streams that ended last, the oldest first.
     ended: VecDeque<(u32, Closed)>,
+    /// The largest number of those that ended before.
+    forgotten: u32,
     /// The largest identifier that the client has used.
     pub(crate) last: u32,
     /// Streams that have content to send and a window for it.
@@ -138,10 +140,12 @@ impl Streams {
         self.open.get(&id).filter(|stream| stream.closed.is_none())
     }
 
-    /// How a stream that is not open has ended; `None`: it never was, or that is long ago.
+    /// How a stream that is not open has ended; `None`: it never was.
     pub(crate) fn closed(&self, id: u32) -> Option<Closed> {
         let reset = self.open.get(&id).and_then(|stream| stream.closed);
-        reset.or_else(|| self.ended.iter().rev().find(|(ended, _)| *ended == id).map(|(_, closed)| *closed))
+        let known = || self.ended.iter().rev().find(|(ended, _)| *ended == id).map(|(_, closed)| *closed);
+        // It may be one that this side has reset before the client was through, so its late frames are no error.
+        reset.or_else(known).or_else(|| (id <= self.forgotten).then_some(Closed::ByServer))
     }
 
     /// Changes what the place of a stream in the queue follows from. `None`: the stream is not open.
@@ -199,8 +203,10 @@ impl Streams {
 
     /// Remembers how a stream has ended that was never added.
     pub(crate) fn remember(&mut self, id: u32, closed: Closed) {
-        if self.ended.len() >= Options::REMEMBERED_STREAMS {
-            self.ended.pop_front();
+        if self.ended.len() >= Options::REMEMBERED_STREAMS
+            && let Some((oldest, _)) = self.ended.pop_front()
+        {
+            self.forgotten = self.forgotten.max(oldest);
         }
         self.ended.push_back((id, closed));
     }

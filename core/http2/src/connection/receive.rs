@@ -274,10 +274,9 @@ impl Connection {
     /// Counts the content of a DATA frame of `length` bytes, and says whether the embedding gets it.
     fn take_content(&mut self, rest: &mut Content, length: usize) -> Result<Option<Event<'static>>, StreamError> {
         let stream = rest.stream;
-        let closed = self.streams.closed(stream);
         let most = self.options.limits.body;
         let Some(state) = self.streams.get(stream) else {
-            return match closed {
+            return match self.streams.closed(stream) {
                 // The frame was under way when the stream was reset.
                 Some(Closed::ByServer) => Ok(None),
                 Some(Closed::ByClient | Closed::Complete) | None => {
