@@ -9,18 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.clients.http2_frames import PRIORITY_UPDATE, frame
+from tests.support.certificate import certificate
 from tests.support.http2_client import Client
 from tests.testkit.server import Server
 
 LARGE, SMALL = 4_000_000, 1_500_000
 
 
-def client(server: Server) -> Client:
+def client(server: Server, *, secure: bool = False) -> Client:
     """A connection whose socket takes little of what is not read."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
-    sock.connect(("127.0.0.1", server.port))
-    return Client(sock)
+    sock.connect(("127.0.0.1", server.port_of("https") if secure else server.port))
+    if not secure:
+        return Client(sock)
+    context = certificate().client_context()
+    context.set_alpn_protocols(["h2"])
+    return Client(context.wrap_socket(sock, server_hostname="localhost"))
 
 
 @pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
@@ -41,6 +47,43 @@ def test_priorities(mode: str, tmp_path: Path) -> None:
         assert len(made.whole(second).body) == LARGE
         runs = [number for number, _ in groupby(made.order)]
         assert runs == [first.number, urgent.number, first.number, second.number]
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["h2c", "tls"])
+@pytest.mark.parametrize("mode", ["single", "threading"])
+def test_a_priority_that_changes(mode: str, secure: bool, tmp_path: Path) -> None:
+    """By PRIORITY_UPDATE, before a response has begun, and in the middle of one."""
+    (tmp_path / "large").write_bytes(bytes(LARGE))
+    certificate().write(tmp_path / "pem")
+    (tmp_path / "pem").chmod(0o600)
+    bind = ("127.0.0.1:0", "https://127.0.0.1:0")
+    options = ("--http2=on", "--workers=1", "--tls-certificate", str(tmp_path / "pem"))
+    with (
+        Server(f"static:{tmp_path}", mode, *options, bind=bind) as server,
+        client(server, secure=secure) as made,
+    ):
+        first = made.begin("/large", ("priority", "u=4"))
+        made.until(lambda: first.body)
+        early = made.h2.get_next_available_stream_id()
+        update(made, early, "u=1")
+        second = made.begin("/large", ("priority", "u=6"))
+        assert second.number == early
+        third = made.begin("/large", ("priority", "u=6"))
+        made.until(lambda: second.body)
+        update(made, third.number, "u=0")
+        assert len(made.whole(third).body) == LARGE
+        assert not second.is_over
+        assert len(made.whole(second).body) == LARGE
+        assert not first.is_over
+        assert len(made.whole(first).body) == LARGE
+        runs = [number for number, _ in groupby(made.order)]
+        numbers = [stream.number for stream in (first, second, third)]
+        assert runs == [*numbers, *reversed(numbers[:2])]
+
+
+def update(made: Client, stream: int, priority: str) -> None:
+    payload = stream.to_bytes(4, "big") + priority.encode()
+    made.socket.sendall(frame(PRIORITY_UPDATE, 0, 0, payload))
 
 
 def test_incremental_responses_take_turns(tmp_path: Path) -> None:
