@@ -17,6 +17,7 @@ import pytest
 from poorhttp import _core
 from poorhttp.plugins.monitor.admin import model
 from tests.support.binary_upgrade import end, upgrade
+from tests.support.http2_client import client
 from tests.support.status_reader import Admin
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import workers
@@ -381,6 +382,26 @@ def test_connections_by_state(admin: Admin) -> None:
         expected |= {"reading": 0, "sending": 0, "idle": 3}
         admin.wait(came, f"{expected}")
         server.tracebacks = True
+
+
+def test_streams_are_connections_of_a_state(admin: Admin) -> None:
+    """Each of them, and the connection that carries them is idle."""
+    options = ("--http2=on", *admin.options)
+    with (
+        Server(APP, "threading", *options) as server,
+        client(server) as made,
+        server.connect() as idle,
+    ):
+        assert idle.request("GET", "/200").status == 200
+        streams = [made.begin("/200", method="POST", ended=False) for _ in range(3)]
+        expected = {"reading": 3, "active": 0, "sending": 0, "idle": 2, "upgraded": 0}
+        came = lambda each: each["figures"]["connections"] == expected  # noqa: E731
+        admin.wait(came, f"{expected}")
+        for stream in streams:
+            made.send(stream, ended=True)
+            assert made.whole(stream).status == 200
+        expected |= {"reading": 0}
+        admin.wait(came, f"{expected}")
 
 
 def test_departed_and_timed_out(admin: Admin, tmp_path: Path) -> None:

@@ -220,7 +220,8 @@ metrics! {
     // In each state of `Waiting`.
     [connections: [AtomicU64; 2]] Gauge "connections" "connections_by_state"
         by "state" ["reading" "active" "sending" "idle" "upgraded"]
-        "Connections by their state: reading (a request), active (in the application), sending, idle, upgraded."
+        "Connections by their state: reading (a request), active (in the application), sending, idle, upgraded. Each stream of \
+         HTTP/2 counts as a connection; the one that carries the streams is idle."
         => |all| Value::Labelled(connections_by_state(&all.counts, &all.counters.metrics));
     [] Counter "upgrades" "upgrades"
         "Connections that were upgraded to another protocol."
@@ -287,9 +288,10 @@ fn labelled(labels: [&str; 2], numbers: &[AtomicU64; 2]) -> Vec<(String, u64)> {
 fn connections_by_state(counts: &Counts, metrics: &Metrics) -> Vec<(String, u64)> {
     let [reading, sending] = metrics.connections.each_ref().map(|number| number.load(Ordering::Relaxed));
     // They are counted one after another, so the sum may be more than there are.
+    let all = counts.connections.saturating_add(metrics.http2_streams.load(Ordering::Relaxed));
     let waiting = reading.saturating_add(sending).saturating_add(counts.upgraded);
-    let active = (counts.in_flight + counts.left).min(counts.connections.saturating_sub(waiting));
-    let idle = counts.connections.saturating_sub(waiting).saturating_sub(active);
+    let active = (counts.in_flight + counts.left).min(all.saturating_sub(waiting));
+    let idle = all.saturating_sub(waiting).saturating_sub(active);
     let states = ["reading", "active", "sending", "idle", "upgraded"].map(String::from);
     states.into_iter().zip([reading, active, sending, idle, counts.upgraded]).collect()
 }
