@@ -54,8 +54,9 @@ class Http2:
         metavar="SIZE",
         reason="The client waits when it has sent so much that the server, or with "
         "`stream_request_body` the application, has not read. Over a way of 100 ms, 256 KiB allow "
-        "2.6 MB in a second. Go and granian 1 MiB, nginx, Apache, gunicorn and hypercorn 64 KiB, "
-        "the smallest that is possible.",
+        "2.6 MB in a second; while a large body is received as a whole, its window is half of "
+        "`http2_connection_window`, if that is more. Go and granian 1 MiB, nginx, Apache, gunicorn "
+        "and hypercorn 64 KiB, the smallest that is possible.",
         aliases=("http2-initial-window-size", "http2-initial-stream-window-size"),
     )
     http2_connection_window = Option(
