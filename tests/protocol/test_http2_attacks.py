@@ -126,6 +126,27 @@ def test_descriptors() -> None:
         assert worker.num_fds() - before <= 44
 
 
+def test_memory_of_connections_that_have_had_many_streams() -> None:
+    """They keep little of what these have needed."""
+    with Server(ATTACKED, "single", ON, "--workers=1") as server, ExitStack() as held:
+        (worker,) = process.workers(server.process.pid)
+        clients = [held.enter_context(Attacker(server.port)) for _ in range(30)]
+        heads = b"".join(frame(HEADERS, END_HEADERS, odd(n), POST) for n in range(STREAMS))
+        ends = b"".join(frame(DATA, END_STREAM, odd(n)) for n in range(STREAMS))
+
+        def use(client: Attacker) -> None:
+            client.exchange(heads)
+            client.finish(ends, STREAMS)
+            client.flush()
+
+        for client in clients[:10]:
+            use(client)
+        before = process.resident(worker)
+        for client in clients[10:]:
+            use(client)
+        assert process.resident(worker) - before < 1 << 20
+
+
 @pytest.mark.parametrize("window", [0, 1])
 def test_windows_that_are_never_opened(serve: Serve, window: int) -> None:
     """More streams than threads wait for them, and then for nothing."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.clients.http2_frames import GOAWAY, frame
 from tests.conftest import Serve
 from tests.support import binary_upgrade
 from tests.support.certificate import certificate
@@ -50,6 +51,21 @@ def test_a_stop(mode: str, tmp_path: Path) -> None:
         assert idle.ends() == [(NO_ERROR, 2**31 - 1), (NO_ERROR, 0)]
         assert server.wait() == 0
         server.ended()
+
+
+@pytest.mark.each_mode("single")
+def test_a_client_that_announces_its_end(mode: str, tmp_path: Path) -> None:
+    """Its connection is closed as soon as its requests are answered."""
+    gate = tmp_path / "gate"
+    options = (ON, "--workers=1", "--keepalive-timeout=3600")
+    with Server(GATE, mode, *options) as server, client(server) as made:
+        held = made.begin(f"/wait?{gate}")
+        server.wait_log(f"entered {gate}\n")
+        made.socket.sendall(frame(GOAWAY, 0, 0, bytes(8)))
+        made.ping()
+        gate.touch()
+        assert made.whole(held).status == 200
+        assert made.ends() == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -1,5 +1,6 @@
 //! One stream of a connection: receives its request, sends its response, resets it.
 
+use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,9 @@ use crate::sys::{BorrowedFd, Errno, clock, file};
 
 /// Bytes of a response head, at most: what the largest of other servers is.
 const MOST_OF_HEAD: usize = 1 << 20;
+
+/// Streams for which an idle connection keeps memory.
+const KEPT_STREAMS: usize = 16;
 
 /// Bytes of a file that are read instead: the last ones, whose frame ends the stream, and all of a small one, which costs fewer system
 /// calls.
@@ -365,11 +369,14 @@ impl Multiplexed {
         if state.streams.is_empty() {
             state.idle_since = clock::now();
             state.spare = Vec::new();
+            if state.streams.capacity() > KEPT_STREAMS {
+                state.streams = HashMap::default();
+            }
             state.note_partial();
         }
         self.flush_soon(state);
-        let is_last = state.streams.is_empty()
-            && (state.stopping_since.is_some() || state.has_ended || state.is_failed || state.is_lost);
+        let ends = state.stopping_since.is_some() || state.has_ended || state.is_failed || state.is_lost;
+        let is_last = state.streams.is_empty() && (ends || state.protocol.is_finished());
         drop(guard);
         if is_last {
             self.tell(&[Ready { slot: self.slot, readable: true, writable: false, hangup: false }]);
