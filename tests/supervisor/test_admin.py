@@ -423,6 +423,8 @@ def test_metrics_are_complete(mode: str, admin: Admin, tmp_path: Path) -> None:
         missing = {line.split()[0] for line in lines} - types.keys()
         wanted = {"poorhttp_tls_certificate_expiry_seconds"}
         wanted |= {"poorhttp_last_reload_successful", "poorhttp_last_reload_timestamp_seconds"}
+        # Of `workers = auto`.
+        wanted |= {"poorhttp_workers_look", "poorhttp_workers_changes_total"}
         if mode == "gevent":
             # Nobody knows how many greenlets there may be.
             wanted |= {"poorhttp_capacity", "poorhttp_utilization"}
