@@ -9,6 +9,8 @@ from unittest.mock import patch
 import psutil
 import pytest
 
+from loadtests.clients.http2_connection import Http2Connection
+from loadtests.clients.http2_frames import AUTHORITY, METHOD_GET, SCHEME_HTTP, request
 from tests.support.http2_client import client
 from tests.testkit import process
 from tests.testkit.process import children
@@ -65,6 +67,16 @@ def test_a_slow_reader_of_one_stream_holds_up_no_other(mode: str) -> None:
         for stream in slow:
             made.read(stream)
         assert {len(made.whole(stream).body) for stream in slow} == {5_000_000}
+
+
+@pytest.mark.parametrize("mode", ["single", "gevent", "asyncio"])
+def test_many_streams_without_an_application(mode: str, tmp_path: Path) -> None:
+    """An event loop that only polls is told that more of them are ready."""
+    (tmp_path / "f").write_bytes(b"content")
+    head = METHOD_GET + SCHEME_HTTP + b"\x04\x02/f" + AUTHORITY
+    with Server(f"static:{tmp_path}", mode, ON) as server, Http2Connection(server.port) as made:
+        made.finish(b"".join(request(1 + 2 * number, head) for number in range(250)), 250)
+        assert (len(made.over), made.error) == (250, None)
 
 
 def test_streams_that_wait_for_content_have_no_buffers() -> None:

@@ -134,7 +134,9 @@ pub(crate) fn poll_in_turn(state: &Arc<State>) -> bool {
 pub(crate) fn end_turn(state: &State) -> bool {
     let mut shared = state.lock();
     state.set_timer_now(&mut shared);
-    shared.connections.turns() >= TURNS && shared.connections.ready() > 0
+    let connections = &shared.connections;
+    // What has stopped `take`.
+    connections.ready() > 0 && (connections.turns() >= TURNS || connections.may_pass_others())
 }
 
 /// This thread works on its request for long, and does not take another one: others lead.
