@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from poorhttp.config.registry import ASGI_MODE
 from poorhttp.config.settings import Settings
+from poorhttp.process.safe_open import open_regular
 from poorhttp.targets import wsgi
 from poorhttp.worker.plugin_hooks import WorkerHooks
 
@@ -65,7 +66,7 @@ def _folders(settings: Settings) -> list[str]:
 def _is_asgi(settings: Settings, root: str, file: str, expression: str) -> bool:
     """Tell whether a callable of a file is an ASGI application."""
     try:
-        with open(file, "rb") as opened:
+        with open(open_regular(file), "rb") as opened:
             content = opened.read(LONGEST)
     except OSError:
         return False
