@@ -152,7 +152,8 @@ class TestSmallRuns:
         assert site["octets"] / site["requests"] > 8600
         assert file["octets"] >= file["requests"] * 10 * 2**20
         assert file["cpu_ms_per_gb"] > 0
-        assert file["pss_highest"] >= file["pss_before"] > 0
+        # No order: other processes that begin meanwhile share pages, so each has a smaller part.
+        assert file["pss_highest"] > 0 < file["pss_before"]
         assert (cgi["scenario"], cgi["requests"]) == ("cgi-shell-1", 100)
         # A shell was started for each of them.
         assert cgi["cpu_us"] > 100
