@@ -1,4 +1,4 @@
-"""The command `compare A B`: measures two servers, and says which is faster if that can be told."""
+"""The command `compare A B`: measures two servers, and says which is faster, if that is sure."""
 
 from __future__ import annotations
 

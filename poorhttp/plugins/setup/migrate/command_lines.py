@@ -1,4 +1,4 @@
-"""Reads the command line of a server: gunicorn, uWSGI, waitress, uvicorn and others of ASGI."""
+"""Parses command lines of gunicorn, uWSGI, waitress, uvicorn, hypercorn, daphne and granian."""
 
 from __future__ import annotations
 
