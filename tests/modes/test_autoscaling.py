@@ -90,11 +90,14 @@ def hold_interpreter(admin: Admin, folder: Path) -> tuple[int, int]:
             def waits(service: Service) -> bool:
                 # A thread that has not begun to wait for requests cannot accept them.
                 queues = sum(queue["waiting"] for queue in service["accept_queues"])
-                return service["figures"]["queued"] + queues > 0
+                # With more threads, these requests need not wait.
+                added = service["figures"]["thread_changes"]["added"]
+                return service["figures"]["queued"] + queues + added > 0
 
             send("hold")
-            # One that waits for the interpreter holds it when the one before has ended.
-            for paths in (*[["hold", "", ""]] * 8, [""]):
+            # One that waits for the interpreter holds it when the one before has ended; by then the
+            # other thread may have answered all others.
+            for paths in (*[["hold", "", ""]] * 8, ["", ""]):
                 os.read(ready, 1)
                 send(*paths)
                 admin.wait(waits, "requests that wait")

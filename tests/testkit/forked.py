@@ -112,15 +112,16 @@ LIMIT = 60
 #: Held while a program is started.
 _starting = Lock()
 
-#: The way to each process that forks, by its variables that the interpreter reads.
-_requests: dict[object, socket.socket] = {}
+#: Each process that forks, and the way to it, by its variables that the interpreter reads.
+_forkers: dict[object, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
 
 def _forking(env: Mapping[str, str]) -> socket.socket:
     """The way to the process that forks programs with these variables, which ends with this one."""
     key = frozenset(each for each in env.items() if each[0].startswith(READ_AT_START))
-    if key in _requests:
-        return _requests[key]
+    # It is killed with a test that hangs.
+    if key in _forkers and _forkers[key][0].poll() is None:
+        return _forkers[key][1]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
         [*INTERPRETER, "-c", FORKING],
@@ -136,7 +137,7 @@ def _forking(env: Mapping[str, str]) -> socket.socket:
         process.wait(LIMIT)
 
     atexit.register(end)
-    _requests[key] = ours
+    _forkers[key] = process, ours
     return ours
 
 
