@@ -80,7 +80,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run fetch modules test test-for test-full test-all programs interop packages lint lint-rust lint-python format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist lab-wheel clean
+.PHONY: run fetch modules test test-for test-full test-all compile-tests programs interop packages lint lint-rust lint-python format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus hpack h2spec operate-http2 miri mutants mutants-python wheels sdist lab-wheel clean
 
 run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -100,6 +100,10 @@ test: packages $(VENV)/test.ready
 
 test-full: packages $(VENV)/test.ready
 	$(tests) --full
+
+# The same cargo build that `make test` begins with; .ci/run has it done beside that of the modules.
+compile-tests: $(VENV)/venv.ready
+	@$(rust) $(python) -m tests --compile
 
 # The words behind it are paths, for which nothing is made, and make is not to say so.
 ifeq ($(firstword $(MAKECMDGOALS)),test-for)

@@ -53,6 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=jobs, help="tests at the same time")
     parser.add_argument("--options", default="", help="more options of pytest")
     parser.add_argument("--changed", action="store_true", help="the paths are changed files")
+    parser.add_argument("--compile", action="store_true", help="only compile Rust's tests")
     parser.add_argument("paths", nargs="*", help="files, folders or tests")
     return parser.parse_args()
 
@@ -61,19 +62,27 @@ class Cargo:
     """The tests of the Rust crates, run in the background."""
 
     def __init__(self, crates: Iterable[str]) -> None:
-        chosen = [word for crate in crates for word in ("-p", f"poorhttp-{crate}")]
-        words = ["--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"), *chosen]
-        # Not beside tests that run a program of these crates, which would wait for the compiler.
-        # Of what does not compile `cargo test` says so.
-        with progress.Step("compiling", "Rust's tests: a few minutes the first time") as step:
-            run_cargo(["build", *words[1:], "--all-targets"], step.report)
+        words = self.compile(crates)
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            ["cargo", "test", *words, "--no-fail-fast"],
+            ["cargo", "test", "--quiet", *words, "--no-fail-fast"],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
         )
+
+    @staticmethod
+    def compile(crates: Iterable[str]) -> list[str]:
+        """Compile the tests, and return cargo's options for them.
+
+        Not beside tests that run a program of these crates, which would wait for the compiler. Of
+        what does not compile `cargo test` says so.
+        """
+        chosen = [word for crate in crates for word in ("-p", f"poorhttp-{crate}")]
+        words = ["--manifest-path", str(ROOT / "core" / "Cargo.toml"), *chosen]
+        with progress.Step("compiling", "Rust's tests: a few minutes the first time") as step:
+            run_cargo(["build", *words, "--all-targets"], step.report)
+        return words
 
     def outcomes(self) -> Counter[str]:
         """Wait for the end, print what it said if anything failed, and count the tests."""
@@ -150,6 +159,9 @@ def main() -> int:
     # Trio, which Selenium depends on, has a plug-in for Hypothesis that imports all of Trio.
     os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
     chosen = arguments()
+    if chosen.compile:
+        Cargo.compile(CRATES)
+        return 0
     paths = chosen.paths or ["tests"]
     crates = CRATES if paths == ["tests"] else []
     if chosen.changed:

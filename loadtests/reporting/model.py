@@ -155,11 +155,12 @@ class Section:
 def method(report: str, *names: str, more: str = "", **values: object) -> Section:
     """How something is measured: each item of the list in `method.md` is a paragraph.
 
-    The file, or others that are named, is beside that of the `report`. Its braces stand for
-    `values`; `more` are further items.
+    The file, which begins with a title, or others that are named, is beside that of the `report`.
+    Its braces stand for `values`; `more` are further items.
     """
     files = [Path(report).with_name(f"{name}.md") for name in names or ["method"]]
-    text = "".join(file.read_text(encoding="utf-8") for file in files).format(**values)
+    lists = (file.read_text(encoding="utf-8").partition("\n")[2] for file in files)
+    text = "".join(lists).format(**values)
     items = f"\n{text}{more}".split("\n- ")[1:]
     return Section("Method", [" ".join(item.split()) for item in items], detail=True)
 

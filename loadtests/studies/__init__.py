@@ -1,4 +1,4 @@
-"""The studies: each folder is one benchmark, named as its command.
+"""The studies: each folder is one benchmark, named as its command; the list of all.
 
 Two folders have a second command: `bench` has `show`, `proxies` has `gateways`.
 

@@ -1,4 +1,4 @@
-"""The class `Command`: a subcommand takes the options of all commands, or parses its own words."""
+"""The class `Command`: a subcommand of `poorhttp`, and whether it takes the options of `serve`."""
 
 from __future__ import annotations
 

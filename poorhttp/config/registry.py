@@ -1,4 +1,4 @@
-"""Registry of plug-ins: a table of those in this package, and the entry points of others.
+"""All targets, modes, commands and options of plug-ins: a table of ours, entry points of others.
 
 A plug-in is a distribution with entry points in some of the groups `GROUPS`. Those of this
 distribution stand in `OURS`, so that no metadata is read and only what is used is imported.

@@ -1,4 +1,4 @@
-"""Bodies of each kind within spans of OpenTelemetry, and what the application knows of its own."""
+"""Responses of each kind within spans of OpenTelemetry; most tell their trace and process ID."""
 
 from __future__ import annotations
 

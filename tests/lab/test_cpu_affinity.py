@@ -1,4 +1,4 @@
-"""The CPUs that the lab may keep busy: quotas of cgroups in trees of files, and here."""
+"""The CPUs that the lab may keep busy, by affinity and quotas of cgroups: made-up and real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of plug-ins in a source file of the core: identifiers, options, names in strings.
+"""Finds names of plug-ins in a source file of the core, which must not have any.
 
 Imports are not looked at here: an import of a plug-in is an arrow up (`tests.rooms`). Sentences in
 strings, comments and docstrings are for people and are not looked at either.

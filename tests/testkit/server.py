@@ -1,4 +1,4 @@
-"""Programs under test as processes, above all the server: started, read by their output, ended."""
+"""The server and other programs as processes under test; the list of modes that tests run in."""
 
 from __future__ import annotations
 

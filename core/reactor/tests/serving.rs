@@ -1,4 +1,4 @@
-//! A reactor over real sockets, with handlers in threads.
+//! A reactor over real sockets, with handlers in threads, and with its descriptor in another event loop's epoll.
 //!
 //! Nothing here is decided by the time it takes: [`HANG`] only ends a test that would never end.
 

@@ -1,4 +1,4 @@
-"""The study `ordered`: each content at each number of clients, in interleaved rounds."""
+"""The study `ordered`: who answers sooner, with each content and each number of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studies of the load lab: calculations, reports, and a small run of each.
+"""The studies of the load lab: calculations, reports, small runs; the list of the files.
 
 small_run.py        a study in its tiny form, and the tables of its report
 test_auto.py        `auto`: a small run, its report

@@ -1,4 +1,4 @@
-"""Runs the functions of a program in its environment: `inside NAME FOLDER URL [SERVER]`.
+"""Prepares a third-party program, or runs its clients, in its own virtual environment.
 
 The Python is the one of the program's environment. Without a server, the program is prepared in the
 folder. With one, its clients do their steps; each is a line of JSON on standard output.

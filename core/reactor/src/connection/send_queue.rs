@@ -1,4 +1,4 @@
-//! Queue of unsent bytes and files of one connection.
+//! Queue of unsent bytes and files of one connection or stream, with the clock of how fast its client takes them.
 //!
 //! Output that the socket does not take at once waits here: first in memory, beyond a high-water mark in an unlinked
 //! temporary file. The thread that finds the socket writable again sends it, usually while the application is busy with

@@ -1,4 +1,4 @@
-//! Writes the access log once the kernel has taken the last byte of a response.
+//! Access log: notes what it says of refused requests, and writes each line once the kernel has the last byte of the response.
 
 use poorhttp_http::Head;
 

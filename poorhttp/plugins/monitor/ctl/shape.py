@@ -1,4 +1,4 @@
-"""Types of the status document (metrics: as the core has them); refuses other programs' answers.
+"""Checks that an answer has the types of the status document; another program's is refused.
 
 At the address may be another program, or another version of the server. A shape is a type, a list
 with the shape of each item, a tuple with that of each of so many items, what may be missing
