@@ -120,6 +120,14 @@ def waiting(admin: Admin, expected: int) -> Callable[[], bool]:
     return lambda: [each["waiting"] for each in admin.service()["accept_queues"]] == [expected] * 2
 
 
+def test_by_default_the_kernel_keeps_what_comes_in_a_second_of_overload(admin: Admin) -> None:
+    """The kernel drops connections for which its queue has no room; clients try again after 1 s."""
+    allowed = int(Path("/proc/sys/net/core/somaxconn").read_text())
+    with Server(APP, "single", *admin.options):
+        (queue,) = admin.service()["accept_queues"]
+        assert queue["limit"] == min(4096, allowed)
+
+
 def test_connections_that_wait_in_the_kernel(admin: Admin, folder: Path) -> None:
     """Of each address, while the only worker is stopped: no worker is asked for it."""
     path = folder / "server"

@@ -130,11 +130,11 @@ class Listening:
     )
     backlog = Option(
         integer(1, 65535),
-        "2048",
+        "4096",
         "Connections that may wait to be accepted, per address.",
-        reason="It must hold the connections that arrive while no worker accepts any. The kernel "
-        "lowers it to `net.core.somaxconn` (4096 since Linux 5.4). gunicorn 2048, waitress 1024, "
-        "nginx 511.",
+        reason="It must hold the connections that arrive while no worker accepts any: the kernel "
+        "drops others, whose clients try again only after 1 s. The kernel lowers it to "
+        "`net.core.somaxconn` (4096 since Linux 5.4). gunicorn 2048, waitress 1024, nginx 511.",
         aliases=("server-backlog",),
     )
     reuse_port = Option(
