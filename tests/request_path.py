@@ -1,4 +1,4 @@
-"""Records the way of a kept request and writes docs/internals/request.md: `make request-path`.
+"""Records which functions a request of a kept-alive connection runs through: `make request-path`.
 
 A server of a debug build answers requests of one connection under gdb, which writes each
 function of the crates that is called (`tests.support.request_recorder`); the interpreter's profile

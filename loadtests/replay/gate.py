@@ -1,4 +1,4 @@
-"""Conditions under which a load fails, the rate up to which they do not hold, and files for CI."""
+"""Whether a load has failed: its conditions, the highest rate without failure, files for CI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plug-ins of the server use of extension modules, and what to do if one is missing."""
+"""Functions of the extension module that plug-ins use; what to do if a module is not compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads a WSGI application from the text of a target; the list of the files.
+"""Loads a WSGI application from a target, each kind of which is a file here or in a plug-in.
 
 target.py          the class `Target`: a kind of target
 routes.py          which application or folder answers, by host and path

@@ -1,4 +1,4 @@
-"""Clients of HTTP/2 of a steady load: a lost stream is a fault; one not processed is sent again."""
+"""HTTP/2 clients of a steady load: lost streams are faults; those after GOAWAY are sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Process 1 of the machine of a page: prepares users and names, starts the session, reaps orphans.
+"""Process 1 of the machine on which a page of the manual is tried: users, names, sessions, orphans.
 
 The session reads commands from standard input, each ended by a zero byte, and answers each by a
 line `STATUS FOLDER` on standard output. The output of a command is in the file `/run/manual/N`,

@@ -1,4 +1,4 @@
-//! Process group of a program: killed as a whole, its leader always reaped.
+//! Process group of a program: killed as a whole, its leader always reaped (pidfd_open(2)).
 
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};

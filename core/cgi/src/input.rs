@@ -1,4 +1,4 @@
-//! Standard input of a CGI program: the body of the request.
+//! Standard input of a CGI program: the body of the request, in a pipe, or in memory that memfd_create(2) makes.
 
 use std::fs::File;
 use std::io::{self, Write};

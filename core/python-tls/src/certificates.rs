@@ -1,4 +1,4 @@
-//! The certificates of a service and the contents of their files, as Python classes.
+//! The certificates of a service and the contents of their files, as Python classes; keys in a sealed memfd_create(2).
 
 use std::fmt::Display;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};

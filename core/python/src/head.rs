@@ -1,4 +1,4 @@
-//! The head of a request as it was received, for modes whose applications have another interface than WSGI.
+//! What a scope of ASGI is made of: the head of a request, with what trusted proxies report (for WSGI: `environ.rs`).
 
 use poorhttp_http::{AddressText, Head, Origin, Scheme, Version};
 use poorhttp_reactor::Exchange;

@@ -1,4 +1,4 @@
-"""Servers that only one study measures: of `memory`, `loops`, `ordered`, `overload`, `auto`."""
+"""The list of servers of each study that has its own: `memory`, `loops` and others."""
 
 from __future__ import annotations
 

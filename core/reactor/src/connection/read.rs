@@ -1,4 +1,4 @@
-//! Reads a request: receives and parses until it is complete, or something else has to be done first.
+//! Reads a request: receives and parses until it is complete, or the connection waits, is refused or ends.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Transport and send queue of a connection, shared with threads that do not own it.
+//! Transport and send queue of a connection, shared with threads that do not own it; when a client reads too slowly.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

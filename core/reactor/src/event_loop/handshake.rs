@@ -1,4 +1,4 @@
-//! Advances a connection that has begun with TLS: to its first request, or to its end.
+//! Advances a connection that has begun with TLS: to its first request, or to its end; counts and logs failed handshakes.
 //!
 //! A turn is one step: what has arrived is processed, and the answer is sent. Other connections have their turn between.
 

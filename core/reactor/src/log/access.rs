@@ -1,4 +1,4 @@
-//! The access log: a line for each answered request, made without Python and written in batches.
+//! The access log: gives what is known of each answered request to its line, and writes the lines in batches.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Bounds how long requests have waited for a thread, from the times of polls: for overload, and for timed requests.
+//! An upper bound of how long requests have waited for a thread, from the times of polls.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! The state that the threads of a worker share, and the way of a connection into it and back.
+//! Hands connections that have events to the threads of a worker, and takes them back; the state that threads share.
 //!
 //! ```text
 //! state.rs              the options, and everything that threads share

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The same as report.sh, in Perl.
+# Prints the environment of a CGI program, as report.sh does, in Perl.
 use strict;
 use warnings;
 

@@ -1,1 +1,1 @@
-"""`poorhttp.dev`, the old path of targets in files that `poorhttp init` has written."""
+"""`poorhttp.dev`: the old name of a module that files of earlier `poorhttp init` import."""

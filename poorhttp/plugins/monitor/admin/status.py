@@ -1,4 +1,4 @@
-"""Builds the status document (`model.py`) in the main process, once for each question."""
+"""Builds the status document (`model.py`), with how many requests a worker of each mode can run."""
 
 from __future__ import annotations
 

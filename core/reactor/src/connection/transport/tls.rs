@@ -1,4 +1,4 @@
-//! TLS on a socket: steps of the handshake and their outcome (version and cipher, or why it failed), records in both directions.
+//! TLS on a socket: steps of the handshake, why it failed, version and cipher, records in both directions.
 //!
 //! - Content that is reported as sent is in records that the kernel has taken. What it has not taken waits here, at most
 //!   [`ENCRYPTED_AT_ONCE`] bytes; the caller keeps that content, and gives it again with the next call.
