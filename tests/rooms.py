@@ -1,4 +1,4 @@
-"""The rooms of the source: their sizes, the arrows between them, and what is wrong: `make map`.
+"""The packages of the source (rooms): sizes, imports, and imports that the order forbids.
 
 python -m tests.rooms            rooms from below with lines, arrows, faults; a picture of them, and
                                  that of the reactor in docs/internals/architecture.md

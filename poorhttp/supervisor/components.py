@@ -1,4 +1,4 @@
-"""Calls the components of plug-ins in the main process; switches off those of others that fail.
+"""Calls components of plug-ins in the main process; others' that keep failing are switched off.
 
 A method of ours that raises is logged, and called again. A component of others that goes on failing
 is switched off, and one whose method does not return is named and ended by `Hangs`.

@@ -1,4 +1,4 @@
-"""The protocol cases over HTTP/2: the verdicts of HTTP/1, wherever a case has a meaning."""
+"""The protocol cases of HTTP/1 over HTTP/2, where they have a meaning there: the same outcomes."""
 
 from __future__ import annotations
 

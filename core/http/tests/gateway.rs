@@ -1,4 +1,4 @@
-//! Cases of the gateway protocols, with their bytes split in different ways.
+//! Requests of FastCGI, SCGI and uwsgi from case files, with their bytes cut anywhere.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

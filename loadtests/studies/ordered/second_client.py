@@ -1,4 +1,4 @@
-"""Compares the lab's client with Apache Bench (ab), the client of the study of 2005."""
+"""Compares the client of the lab with Apache Bench (ab), the client of the study of 2005."""
 
 from __future__ import annotations
 

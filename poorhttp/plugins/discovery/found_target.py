@@ -1,4 +1,4 @@
-"""The target that a search has found, and the settings that go with it."""
+"""The application that the search of a folder has found: target, folder, paths, environment."""
 
 from __future__ import annotations
 

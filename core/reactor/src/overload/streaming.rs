@@ -1,4 +1,4 @@
-//! Responses that stream: which of them have waited long enough to leave the count of `threads`.
+//! Finds running responses that only wait, and lets another thread serve beside theirs.
 //!
 //! A response streams when its first piece was sent more than a second ago, and its thread has waited since: for an event of
 //! the application, or for its client. Such a thread needs no processor, so another one may serve in its place. A thread that

@@ -1,4 +1,4 @@
-//! Calls the function that waits for a stream, once its request has more data, its response more room, or its client has left.
+//! Functions that are called once: when a stream has data or room, or its client has left.
 
 use crate::connection::Connection;
 use crate::connection::notice::Interest;

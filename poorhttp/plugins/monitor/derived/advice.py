@@ -1,4 +1,4 @@
-"""Which workers and threads a server needs, from its figures of the last hour, and their price.
+"""How many workers and threads a server needs by its last hour, and the memory they cost.
 
 By Little's law as many requests are in the application at the same time as come in a second, times
 the seconds that one takes. The busiest minute counts, and half as many again as a reserve.

@@ -1,4 +1,4 @@
-"""Finds out what a configuration is, reads it, and returns the plan for it."""
+"""`poorhttp migrate`: tells which server a configuration is for, and has it translated."""
 
 from __future__ import annotations
 
