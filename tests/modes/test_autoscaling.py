@@ -244,11 +244,14 @@ def test_modes_without_threads_refuse(mode: str) -> None:
         HOOKS.check(Settings(threads="auto", mode=mode))
 
 
-def test_bounds() -> None:
+def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(threads="auto", min_threads=3, max_threads=9)
     HOOKS.check(settings)
     assert isinstance(settings.threads, Automatic)
     assert settings.threads + 0 == 3
-    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9)}
+    monkeypatch.setattr(worker_hooks, "usable_cpus", lambda: 8)
+    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9, 8)}
+    settings.workers = 3
+    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9, 2)}
     with pytest.raises(ConfigError, match="min_threads = 10 is more than max_threads = 9"):
         HOOKS.check(Settings(threads="auto", min_threads=10, max_threads=9))

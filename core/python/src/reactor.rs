@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, Channel, Counters, Exchange, FdHandoff, Level, Listener, Negotiation, Next, Notice,
-    Offer, Options, RequestId, RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool, TimeoutHandler,
+    AcceptBalance, AccessLog, AutoThreads, Channel, Counters, Exchange, FdHandoff, Level, Listener, Negotiation, Next,
+    Notice, Offer, Options, RequestId, RequestName, Routes, Selection, SendError, Spool, TempDir, ThreadPool,
+    TimeoutHandler,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
@@ -320,7 +321,7 @@ impl Reactor {
                 most => most,
             },
             thread_pool,
-            auto_threads: given.auto_threads,
+            auto_threads: given.auto_threads.map(|(least, most, processors)| AutoThreads { least, most, processors }),
             has_one_thread: !multithread && !external_loop,
             multiplexing,
             raw_tcp: given.raw_tcp,

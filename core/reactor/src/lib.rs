@@ -68,7 +68,7 @@ pub use log::error::{ErrorLog, Level, Message, set_level, share_level};
 pub use log::request_id::{RequestId, RequestIds, RequestName};
 pub use log::selection::Selection;
 pub use log::sink::{Facility, Sink};
-pub use options::{Notice, Options, Settings, Timeouts};
+pub use options::{AutoThreads, Notice, Options, Settings, Timeouts};
 pub use overload::accept_balance::AcceptBalance;
 pub use overload::concurrency::{Concurrency, STEP};
 pub use overload::queue_timeout::QueueLimit;

@@ -282,6 +282,17 @@ pub(crate) struct Running {
 /// Milliseconds since the last bytes have come on a socket; `None`: that cannot be had.
 pub(crate) type SinceInput = Option<fn(BorrowedFd<'_>) -> Option<u64>>;
 
+/// How many threads there may be, if their number follows the load.
+#[derive(Clone, Copy, Debug)]
+pub struct AutoThreads {
+    /// The fewest.
+    pub least: usize,
+    /// The most.
+    pub most: usize,
+    /// How many can run at the same time: the processors that a worker has for itself.
+    pub processors: usize,
+}
+
 /// All options of a reactor, which it gives to its rooms in groups.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -347,8 +358,8 @@ pub struct Options {
     pub max_streaming: usize,
     /// Starts threads, also in the place of those; none: there is no pool of threads.
     pub thread_pool: Option<Arc<dyn ThreadPool>>,
-    /// The least and the most threads, if their number follows the load.
-    pub auto_threads: Option<(usize, usize)>,
+    /// How many threads there may be, if their number follows the load.
+    pub auto_threads: Option<AutoThreads>,
     /// One thread runs requests and receives the commands of the main process.
     pub has_one_thread: bool,
     /// Connections are not read, but handed out as they are.

@@ -37,11 +37,12 @@ class AutoscalingHooks(WorkerHooks):
             _check_workers(settings)
 
     def reactor_arguments(self, settings: Settings) -> dict[str, Any]:
-        """Return the fewest and the most threads."""
+        """Return the fewest and the most threads, and the processors that each worker has."""
         if not isinstance(settings.threads, Automatic):
             return {}
         options = settings.of(Autoscaling)
-        return {"auto_threads": (options.min_threads, options.max_threads)}
+        processors = max(1, usable_cpus() // settings.worker_count)
+        return {"auto_threads": (options.min_threads, options.max_threads, processors)}
 
 
 def _check_threads(settings: Settings) -> None:

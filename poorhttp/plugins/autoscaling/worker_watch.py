@@ -101,12 +101,12 @@ class WorkerWatch:
         used_before, delayed_before = self._used, self._delayed
         self._used = {pid: resources.used_by(pid) for pid in pool.workers}
         self._delayed = {pid: resources.delay_of(pid) for pid in pool.workers}
-        free = held = 0
+        looks = held = 0
         if isinstance(pool.settings.threads, Automatic):
             seen = [each.figures()["interpreter_looks"] for each in pool.statuses()]
-            free, held = sum(each["free"] for each in seen), sum(each["held"] for each in seen)
-        (free_before, held_before), self._interpreters = self._interpreters, (free, held)
-        free, held = free - free_before, held - held_before
+            looks, held = sum(sum(each.values()) for each in seen), sum(each["held"] for each in seen)
+        (looks_before, held_before), self._interpreters = self._interpreters, (looks, held)
+        looks, held = looks - looks_before, held - held_before
         return {
             "now": now,
             "workers": pool.count,
@@ -115,7 +115,7 @@ class WorkerWatch:
             "delayed": _grown(delayed_before, self._delayed) / max(elapsed, 0.001),
             "idle": (self._idle - idle_before) / max(elapsed, 0.001),
             # Figures of a worker that has ended are missing.
-            "held": held / (free + held) if free >= 0 < held else 0.0,
+            "held": held / looks if 0 < held <= looks else 0.0,
             "room": self._room,
         }, elapsed
 

@@ -242,8 +242,8 @@ impl State {
         });
         let weak = Arc::downgrade(&state);
         state.body_spool.serve(weak);
-        if let Some(((least, most), pool)) = auto_threads.zip(thread_pool) {
-            thread_watch::start(&state, pool, least, most)?;
+        if let Some((bounds, pool)) = auto_threads.zip(thread_pool) {
+            thread_watch::start(&state, pool, bounds)?;
         }
         Ok(state)
     }

@@ -8,11 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::log::error::{Level, RateLimit};
+use crate::options::AutoThreads;
 use crate::overload::streaming::ThreadPool;
 use crate::overload::thread_count::{Change, Look, STANDING, ThreadCount};
 use crate::scheduler::state::State;
+use crate::status::metrics::Found;
 use crate::sys::Errno;
 use crate::sys::memory::MemoryLimits;
+use crate::sys::runnable::other_runnable_threads;
 
 /// Time between two looks while all threads have requests.
 const LOOK: Duration = Duration::from_millis(5);
@@ -26,10 +29,13 @@ const AT_ONCE: Duration = Duration::from_micros(50);
 const SELDOM: Duration = Duration::from_millis(20);
 /// For how long the state of the memory is remembered, and that a thread could not be made.
 const MEMORY: Duration = Duration::from_millis(100);
+/// For how long it is remembered whether a processor is free, while no thread is to be made.
+const PROCESSOR: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Starts the thread that watches the others.
-pub(crate) fn start(state: &Arc<State>, pool: Arc<dyn ThreadPool>, least: usize, most: usize) -> Result<(), Errno> {
+pub(crate) fn start(state: &Arc<State>, pool: Arc<dyn ThreadPool>, bounds: AutoThreads) -> Result<(), Errno> {
+    let AutoThreads { least, most, processors } = bounds;
     let (weak, alarm) = (Arc::downgrade(state), state.waiters.alarm.clone());
     let begun = Instant::now();
     let mut watch = Watch {
@@ -39,6 +45,8 @@ pub(crate) fn start(state: &Arc<State>, pool: Arc<dyn ThreadPool>, least: usize,
         begun,
         busy: begun,
         interpreter: (begun, LOOK),
+        processors,
+        processor: (begun, true),
         memory: (begun, true),
         limits: MemoryLimits::read(),
         looked: begun,
@@ -67,6 +75,10 @@ struct Watch {
     busy: Instant,
     /// When the interpreter is looked at next, and how long after that again.
     interpreter: (Instant, Duration),
+    /// Threads of this process that can run at the same time.
+    processors: usize,
+    /// Until when it is known whether fewer run or wait for a processor, and whether that is so.
+    processor: (Instant, bool),
     /// Until when it is known whether there is memory for a thread, and whether there is.
     memory: (Instant, bool),
     limits: MemoryLimits,
@@ -107,7 +119,7 @@ impl Watch {
             threads: self.threads,
             idle,
             waits,
-            interpreter_is_free: self.look_at_interpreter(&state, now, is_busy)?,
+            could_run: self.look_whether_one_could_run(&state, now, is_busy, waits)?,
             is_overloaded: state.is_overloaded(),
             has_memory: !waits || self.has_memory(now),
         };
@@ -136,16 +148,38 @@ impl Watch {
         }
     }
 
-    /// Whether the interpreter is free, if it is time to look. None: it is about to end.
-    fn look_at_interpreter(&mut self, state: &State, now: Instant, is_busy: bool) -> Option<Option<bool>> {
+    /// Whether another thread could run, because the interpreter and a processor are free, if it is time to look. None: the
+    /// interpreter is about to end.
+    fn look_whether_one_could_run(
+        &mut self,
+        state: &State,
+        now: Instant,
+        is_busy: bool,
+        waits: bool,
+    ) -> Option<Option<bool>> {
         if !is_busy || now < self.interpreter.0 {
             return Some(None);
         }
         let is_free = self.pool.interpreter_wait()? <= AT_ONCE;
         let pause = if is_free { LOOK } else { (self.interpreter.1 * 2).min(SELDOM) };
         self.interpreter = (now + pause - LOOK / 2, pause);
-        state.counters.metrics.add_interpreter_look(is_free);
-        Some(Some(is_free))
+        let has_processor = is_free && self.has_processor(now, waits && self.threads < self.count.most());
+        state.counters.metrics.add_interpreter_look(match (is_free, has_processor) {
+            (false, _) => Found::Held,
+            (true, false) => Found::NoProcessor,
+            (true, true) => Found::Free,
+        });
+        Some(Some(has_processor))
+    }
+
+    /// Whether fewer threads run or wait for a processor than can run, without [`PROCESSOR`] if `anew`. Where other programs
+    /// take the processors, that is not so: threads then do not hold the interpreter, and wait to run.
+    fn has_processor(&mut self, now: Instant, anew: bool) -> bool {
+        if anew || now >= self.processor.0 {
+            let others = other_runnable_threads(self.processors);
+            self.processor = (now + PROCESSOR, others.is_none_or(|others| others < self.processors));
+        }
+        self.processor.1
     }
 
     fn has_memory(&mut self, now: Instant) -> bool {

@@ -25,6 +25,17 @@ pub(crate) enum Waiting {
     Sending,
 }
 
+/// What a thread has found that looked whether another one could run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It could.
+    Free,
+    /// The interpreter is held.
+    Held,
+    /// The interpreter is free, but threads wait for a processor.
+    NoProcessor,
+}
+
 /// What kind of metric a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -208,9 +219,11 @@ metrics! {
         "Threads that were added and ended because of the load (threads = auto)."
         => |all| Value::Labelled(labelled(["added", "ended"], &all.counters.metrics.thread_changes));
     // When it was asked for, while all threads had requests.
-    [interpreter_looks: [AtomicU64; 2]] Counter "interpreter_looks" "interpreter_looks" by "found" ["free" "held"]
-        "How often the Python interpreter was found free, and held by another thread (threads = auto)."
-        => |all| Value::Labelled(labelled(["free", "held"], &all.counters.metrics.interpreter_looks));
+    [interpreter_looks: [AtomicU64; 3]] Counter "interpreter_looks" "interpreter_looks"
+        by "found" ["free" "held" "no_processor"]
+        "How often the Python interpreter was found free, held by another thread, and free while threads of the worker waited for \
+         a processor (threads = auto)."
+        => |all| Value::Labelled(labelled(["free", "held", "no_processor"], &all.counters.metrics.interpreter_looks));
     // Those that wait for a thread, and those that wait for the interpreter.
     [queued: [AtomicU64; 2]] Gauge "queued" "requests_queued"
         "Requests that wait for a thread or for the interpreter.";
@@ -280,7 +293,7 @@ metrics! {
 }
 
 /// Numbers with the values of their label.
-fn labelled(labels: [&str; 2], numbers: &[AtomicU64; 2]) -> Vec<(String, u64)> {
+fn labelled<const N: usize>(labels: [&str; N], numbers: &[AtomicU64; N]) -> Vec<(String, u64)> {
     labels.map(String::from).into_iter().zip(numbers.each_ref().map(|number| number.load(Ordering::Relaxed))).collect()
 }
 
@@ -352,9 +365,9 @@ impl Metrics {
             .for_each(|(sum, more)| _ = sum.fetch_add(more, Ordering::Relaxed));
     }
 
-    /// The interpreter was found free, or held.
-    pub(crate) fn add_interpreter_look(&self, is_free: bool) {
-        self.interpreter_looks[usize::from(!is_free)].fetch_add(1, Ordering::Relaxed);
+    /// A thread has looked whether another one could run.
+    pub(crate) fn add_interpreter_look(&self, found: Found) {
+        self.interpreter_looks[found as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// A connection goes from one state to another.

@@ -10,6 +10,7 @@
 //! clock.rs        monotonic milliseconds, the time of day
 //! memory.rs       whether the cgroup or the machine has memory left
 //! process.rs      forks of this process, its limit of descriptors
+//! runnable.rs    threads of this process that run or wait for a processor
 //! fd_handoff.rs   open connections passed to another process
 //! wakeup.rs       wakes a thread that waits for a socket
 //! server_fd.rs    descriptors that a process forked by the application does not keep
@@ -23,6 +24,7 @@ pub(crate) mod memory;
 pub(crate) mod net;
 pub(crate) mod poller;
 pub(crate) mod process;
+pub(crate) mod runnable;
 pub(crate) mod server_fd;
 pub(crate) mod socket;
 pub(crate) mod socket_watch;

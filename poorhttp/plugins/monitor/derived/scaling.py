@@ -25,8 +25,10 @@ def threads_sentence(service: Service) -> str:
         waits = f"requests have waited for one {often}, {units.seconds(figures['thread_wait'])}"
     free = "the interpreter was not looked at"
     if looked := sum(looks.values()):
-        part = units.percent(looks["free"] / looked)
+        part, busy = (units.percent(looks[name] / looked) for name in ("free", "no_processor"))
         free = f"the interpreter was free at {part} of {looked} looks"
+        if looks["no_processor"]:
+            free += f", free without a processor at {busy}"
     by_hand = service["scaling"].get("threads_by_hand")
     return (
         f"{figures['threads']} threads: {waits}, {free}, {changes['added']} were added and "

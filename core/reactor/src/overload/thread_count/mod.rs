@@ -1,11 +1,12 @@
 //! Decides how many threads serve, with `threads = auto`: a function of figures and time.
 //!
-//! - **One more** if requests have waited for a thread for [`STANDING`] milliseconds, none is free, and the interpreter is: a
-//!   thread that waits for something else leaves it to others. FrankenPHP has the same rule with the processor.
-//! - **Fewer** if some had nothing to do for [`WINDOW`] milliseconds, and if the interpreter is never free: then so many threads
-//!   only take it from each other.
+//! - **One more** if requests have waited for a thread for [`STANDING`] milliseconds, none is free, and another one could run:
+//!   the interpreter and a processor are free, because threads wait for something else. FrankenPHP has the same rule with the
+//!   processor alone.
+//! - **Fewer** if some had nothing to do for two times [`HALF`] milliseconds, and if another one could never run: then so many
+//!   threads only take interpreter and processor from each other.
 //! - **As many as before** in an overload, which more threads would only make larger, and between the two shares of time
-//!   [`HELD`] and [`FULL`] in which the interpreter is free.
+//!   [`HELD`] and [`FULL`] in which another one could run.
 //!
 //! Nothing here reads a clock.
 //!
@@ -20,11 +21,11 @@ mod simulation;
 
 /// Milliseconds for which requests must have waited.
 pub(crate) const STANDING: u64 = 5;
-/// No thread is made if the interpreter is free for a smaller share of the time: another one could do hardly anything.
+/// No thread is made if another one could run for a smaller share of the time: it could do hardly anything.
 const FULL: f64 = 0.03;
-/// Looks one after another that must have found it free: between two threads that want it, it is free for a moment.
+/// Looks one after another that must have found so: between two threads that want the interpreter, it is free for a moment.
 const FREE_LOOKS: u32 = 2;
-/// Threads end if it is free for a smaller share. Less than [`FULL`], so that the number stays where it is between both.
+/// Threads end if another one could run for a smaller share. Less than [`FULL`], so that the number stays where it is between both.
 const HELD: f64 = 0.004;
 /// Milliseconds for which that must be so, each time.
 const HELD_FOR: u64 = 3_000;
@@ -51,8 +52,8 @@ pub(crate) struct Look {
     pub(crate) idle: usize,
     /// Requests wait for a thread, and none is free.
     pub(crate) waits: bool,
-    /// Whether the interpreter was free, if a thread has asked.
-    pub(crate) interpreter_is_free: Option<bool>,
+    /// Whether another thread could have run, if that was looked at: the interpreter was free, and so was a processor.
+    pub(crate) could_run: Option<bool>,
     /// More is asked for than can be answered.
     pub(crate) is_overloaded: bool,
     /// There is memory for another thread.
@@ -76,10 +77,10 @@ pub(crate) struct ThreadCount {
     most: usize,
     /// Since when requests have waited, if they do.
     waiting_since: Option<u64>,
-    /// Share of time in which the interpreter was free, of late, and when that was last asked.
+    /// Share of time in which another thread could have run, of late, and when that was last looked at.
     free: f64,
     asked: u64,
-    /// Looks since the last that has found it held.
+    /// Looks since the last at which none could.
     free_looks: u32,
     /// Since when that has been less than [`HELD`].
     held_since: Option<u64>,
@@ -131,8 +132,8 @@ impl ThreadCount {
 
     /// Decides what is to be done after a look.
     pub(crate) fn decide(&mut self, look: &Look) -> Change {
-        let &Look { now, threads, idle, waits, interpreter_is_free, is_overloaded, has_memory } = look;
-        self.note_interpreter(now, interpreter_is_free);
+        let &Look { now, threads, idle, waits, could_run, is_overloaded, has_memory } = look;
+        self.note_whether_one_could_run(now, could_run);
         self.waiting_since = if waits { Some(self.waiting_since.unwrap_or(now)) } else { None };
         let idle = self.spare(now, threads, idle);
         if is_overloaded {
@@ -140,8 +141,7 @@ impl ThreadCount {
             return Change::None;
         }
         let may_add = has_memory && threads < self.most && self.free >= FULL;
-        if may_add && interpreter_is_free == Some(true) && self.free_looks >= FREE_LOOKS && self.waited(now) >= STANDING
-        {
+        if may_add && could_run == Some(true) && self.free_looks >= FREE_LOOKS && self.waited(now) >= STANDING {
             self.ending = 1;
             if self.held_end.take().is_some_and(|ended| now < ended + REGRET) {
                 self.kept_until = now + KEPT;
@@ -165,17 +165,17 @@ impl ThreadCount {
         Change::End(ending)
     }
 
-    fn note_interpreter(&mut self, now: u64, is_free: Option<bool>) {
-        let Some(is_free) = is_free else {
+    fn note_whether_one_could_run(&mut self, now: u64, could_run: Option<bool>) {
+        let Some(could_run) = could_run else {
             if now >= self.asked + HELD_FOR {
                 self.held_since = None;
             }
             return;
         };
         let elapsed = now.saturating_sub(self.asked) as f64;
-        self.free_looks = if is_free { self.free_looks + 1 } else { 0 };
+        self.free_looks = if could_run { self.free_looks + 1 } else { 0 };
         self.asked = now;
-        self.free += (f64::from(u8::from(is_free)) - self.free) * (1.0 - (-elapsed / AVERAGED).exp());
+        self.free += (f64::from(u8::from(could_run)) - self.free) * (1.0 - (-elapsed / AVERAGED).exp());
         self.held_since = if self.free < HELD { Some(self.held_since.unwrap_or(now)) } else { None };
     }
 

@@ -1,4 +1,5 @@
-//! Tests [`ThreadCount`] over made-up loads: a worker with an interpreter that one thread at a time can have, and clients.
+//! Tests [`ThreadCount`] over made-up loads: a worker with an interpreter that one thread at a time can have, a processor that
+//! other programs may take from it, and clients.
 //!
 //! A request computes, and then waits for something else, perhaps for one of few connections to a database. `SIMULATION=FILE`
 //! writes what has happened in each second, for plots.
@@ -18,6 +19,8 @@ const SECOND: u64 = 1_000_000;
 /// Bounds of the number of threads in all cases.
 const LEAST: usize = 4;
 const MOST: usize = 64;
+/// Microseconds for which the worker has the processor, and then each of the other programs.
+const SLICE: u64 = 3_000;
 
 /// What is asked of the worker.
 #[derive(Clone, Copy, Debug)]
@@ -29,16 +32,19 @@ struct Load {
     waits: f64,
     /// Connections of the pool for which it waits; 0: there is no pool.
     pool: usize,
+    /// Other programs that compute, each of which gets as much of the processor as the worker.
+    others: u64,
     /// The reactor says that more is asked for than can be answered.
     is_overload: bool,
 }
 
-const IDLE: Load = Load { clients: 0, computes: 0.0, waits: 0.0, pool: 0, is_overload: false };
+const IDLE: Load = Load { clients: 0, computes: 0.0, waits: 0.0, pool: 0, others: 0, is_overload: false };
 const WAITS_100: Load = Load { clients: 40, computes: 0.5, waits: 100.0, ..IDLE };
 const WAITS_1000: Load = Load { clients: 60, computes: 0.5, waits: 1_000.0, ..IDLE };
 const COMPUTES: Load = Load { clients: 60, computes: 5.0, ..IDLE };
 const MIXED: Load = Load { clients: 60, computes: 5.0, waits: 60.0, ..IDLE };
 const POOL_OF_5: Load = Load { clients: 40, computes: 0.5, waits: 20.0, pool: 5, ..IDLE };
+const OTHERS: u64 = 4;
 const FOR_EVER: f64 = 1e9;
 
 /// What is expected at the end of a part of a case: the number of threads, and at least so much of the throughput of the best
@@ -62,6 +68,19 @@ const CASES: &[(&str, &[Part])] = &[
     ("computes 1 ms", &[part(20, Load { computes: 1.0, ..COMPUTES }, 4..=5)]),
     ("computes 5 ms", &[part(20, COMPUTES, 4..=4)]),
     ("computes 50 ms", &[part(20, Load { computes: 50.0, ..COMPUTES }, 4..=4)]),
+    (
+        "waits 10 ms beside other programs",
+        &[part(20, Load { waits: 10.0, computes: 0.25, others: OTHERS, ..WAITS_100 }, 4..=16)],
+    ),
+    ("waits 100 ms beside other programs", &[part(20, Load { computes: 0.25, others: OTHERS, ..WAITS_100 }, 38..=42)]),
+    ("computes 1 ms beside other programs", &[part(20, Load { computes: 1.0, others: OTHERS, ..COMPUTES }, 4..=5)]),
+    (
+        "a slow database, then other programs",
+        &[
+            part(15, WAITS_100, 40..=42),
+            part(60, Load { waits: 10.0, computes: 0.25, others: OTHERS, ..WAITS_100 }, 4..=16),
+        ],
+    ),
     ("mixed", &[part(60, MIXED, 12..=24)]),
     ("slow database, then a fast one", &[part(15, WAITS_100, 40..=42), part(60, COMPUTES, 4..=4)]),
     ("fast database, then a slow one", &[part(15, COMPUTES, 4..=4), part(10, WAITS_100, 40..=42)]),
@@ -96,6 +115,9 @@ struct Worker {
     /// Those that compute, or wait for the interpreter; the first has it, since so many microseconds.
     computing: VecDeque<Job>,
     had: u64,
+    /// The worker has the processor, and microseconds of it that are its due.
+    runs: bool,
+    due: u64,
     waiting: Vec<Job>,
     /// Those that wait for a connection to the database.
     for_pool: VecDeque<Job>,
@@ -106,7 +128,19 @@ struct Worker {
 impl Worker {
     fn new(threads: usize) -> Self {
         let (computing, waiting, for_pool) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        Worker { threads, ending: 0, queue: 0, computing, had: 0, waiting, for_pool, answered: 0, random: 7 }
+        Worker {
+            threads,
+            ending: 0,
+            queue: 0,
+            computing,
+            had: 0,
+            runs: true,
+            due: SLICE,
+            waiting,
+            for_pool,
+            answered: 0,
+            random: 7,
+        }
     }
 
     /// Microseconds, half as many to one and a half times as many as on average.
@@ -124,6 +158,16 @@ impl Worker {
         self.threads.saturating_sub(self.busy())
     }
 
+    /// Whether the worker has the processor in this step, which it gets when a whole slice is its due.
+    fn has_processor(&mut self, others: u64) -> bool {
+        self.due = (self.due + STEP / (others + 1)).min(SLICE);
+        self.runs = !self.computing.is_empty() && self.due >= if self.runs { STEP } else { SLICE };
+        if self.runs && others > 0 {
+            self.due -= STEP;
+        }
+        self.runs
+    }
+
     fn step(&mut self, load: &Load) {
         self.queue = load.clients.saturating_sub(self.busy());
         while self.ending > 0 && self.idle() > 0 {
@@ -134,7 +178,9 @@ impl Worker {
             let job = Job { computes: self.about(load.computes), waits: self.about(load.waits) };
             self.computing.push_back(job);
         }
-        if let Some(first) = self.computing.front_mut() {
+        if self.has_processor(load.others)
+            && let Some(first) = self.computing.front_mut()
+        {
             first.computes = first.computes.saturating_sub(STEP);
             self.had += STEP;
             if first.computes == 0 || self.had >= SWITCH {
@@ -180,13 +226,14 @@ fn run(parts: &[Part], fixed: Option<usize>) -> Vec<Second> {
                 idle = idle.min(worker.idle());
                 if fixed.is_none() && now % LOOK == 0 {
                     let is_full = worker.idle() == 0;
+                    // Those that do not have the interpreter wait for it or for the processor.
                     let is_free = worker.computing.is_empty();
                     let look = Look {
                         now: now / 1_000,
                         threads: worker.threads - worker.ending,
                         idle: std::mem::replace(&mut idle, usize::MAX),
                         waits: is_full && worker.queue > 0,
-                        interpreter_is_free: is_full.then_some(is_free),
+                        could_run: is_full.then_some(is_free),
                         is_overloaded: load.is_overload,
                         has_memory: true,
                     };
@@ -260,8 +307,7 @@ fn stays_in_a_steady_load() {
 
 /// A worker with 40 threads, none of which is idle, and requests that wait.
 fn look(now: u64, is_free: bool) -> Look {
-    let interpreter_is_free = Some(is_free);
-    Look { now, threads: 40, idle: 0, waits: true, interpreter_is_free, is_overloaded: false, has_memory: true }
+    Look { now, threads: 40, idle: 0, waits: true, could_run: Some(is_free), is_overloaded: false, has_memory: true }
 }
 
 #[test]
@@ -279,7 +325,7 @@ fn one_look_is_not_enough() {
 #[test]
 fn idle_threads_end_after_the_whole_window() {
     let mut count = ThreadCount::new(LEAST, MOST, 0);
-    let mut idle = |now, idle| count.decide(&Look { waits: false, interpreter_is_free: None, idle, ..look(now, true) });
+    let mut idle = |now, idle| count.decide(&Look { waits: false, could_run: None, idle, ..look(now, true) });
     assert_eq!(idle(1, 30), Change::None, "it has just begun");
     assert_eq!(idle(HALF, 30), Change::None, "nothing is known of the time before");
     assert_eq!(idle(HALF + 1, 20), Change::None);
