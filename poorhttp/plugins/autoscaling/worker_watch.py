@@ -53,7 +53,7 @@ class WorkerWatch:
         # By process ID: processor time, and how long it has waited for a processor.
         self._used: dict[int, float] = {}
         self._delayed: dict[int, float] = {}
-        self._interpreters = 0, 0  # looks of threads that found one free, and held
+        self._interpreters = 0, 0  # looks at interpreters, and those that found one held
 
     def _begun(self) -> int:
         return sum(status.counts()[0] for status in self._pool.statuses())
@@ -104,7 +104,8 @@ class WorkerWatch:
         looks = held = 0
         if isinstance(pool.settings.threads, Automatic):
             seen = [each.figures()["interpreter_looks"] for each in pool.statuses()]
-            looks, held = sum(sum(each.values()) for each in seen), sum(each["held"] for each in seen)
+            looks = sum(sum(each.values()) for each in seen)
+            held = sum(each["held"] for each in seen)
         (looks_before, held_before), self._interpreters = self._interpreters, (looks, held)
         looks, held = looks - looks_before, held - held_before
         return {
