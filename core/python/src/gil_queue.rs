@@ -169,20 +169,26 @@ impl GilQueue {
         DELAYED.set(None);
     }
 
-    /// Adds the request of a thread that does not have the interpreter, and waits until that thread may run one. Returns
-    /// the request if no other thread runs one.
-    pub(crate) fn add(&self, reactor: &Reactor, exchange: Exchange) -> Option<Exchange> {
+    /// Whether a thread that does not have the interpreter may run its request at once, because no other runs one. It counts then.
+    #[inline]
+    pub(crate) fn begins_at_once(&self) -> bool {
+        let mut state = lock(&self.state);
+        let is_free = state.running == 0;
+        if is_free {
+            RUNS.set(true);
+            state.running = 1;
+        }
+        is_free
+    }
+
+    /// Adds the request of a thread that does not have the interpreter, and waits until that thread may run one.
+    pub(crate) fn add(&self, reactor: &Reactor, exchange: Exchange) {
         let mut state = lock(&self.state);
         RUNS.set(true);
-        if state.running == 0 {
-            state.running = 1;
-            return Some(exchange);
-        }
         let answered = state.answered;
         state.waiting.push_back(Waiting { exchange, since: Instant::now(), answered });
         self.metrics.set_waiting_for_interpreter(state.waiting.len());
         self.wait_for_room(state, reactor);
-        None
     }
 
     fn take(&self, state: &mut State) -> Option<Exchange> {

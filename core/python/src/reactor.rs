@@ -153,7 +153,11 @@ impl Reactor {
             return Some(Next::Request(exchange));
         }
         match self.inner.wait_next() {
-            Next::Request(exchange) => queue.add(&self.inner, exchange).map(Next::Request),
+            Next::Request(exchange) if !queue.begins_at_once() => {
+                queue.add(&self.inner, exchange);
+                None
+            }
+            // Not taken apart: a request is several hundred bytes, which would be copied each time.
             other => Some(other),
         }
     }
