@@ -31,6 +31,9 @@ const CLASSES: [u8; 256] = {
         if matches!(byte, b'%' | b'\\') {
             classes[at] |= NOTABLE;
         }
+        if byte.is_ascii_alphanumeric() || byte == b'_' {
+            classes[at] |= VARIABLE;
+        }
         at += 1;
     }
     classes
@@ -43,6 +46,8 @@ const NOTABLE: u8 = 16;
 /// `reg-name` (RFC 3986 section 3.2.2) without percent-encoding, which is rare. A comma is legal but refused: it is
 /// only seen where an intermediary joins two Host fields.
 const REG_NAME: u8 = 4;
+/// Of the name of a variable that a web server sends.
+const VARIABLE: u8 = 32;
 
 /// `tchar` (RFC 9110 section 5.6.2).
 #[inline(always)]
@@ -67,6 +72,12 @@ pub fn is_field_value(bytes: &[u8]) -> bool {
 #[inline(always)]
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
+}
+
+/// A name of a variable (RFC 3875 section 4.1) as shells accept it, but for a digit in front.
+#[inline(always)]
+pub(crate) fn is_variable_name(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| CLASSES[byte as usize] & VARIABLE != 0)
 }
 
 /// Whether a request target has valid characters only (RFC 9112 section 3.2); `Some(true)` if its path has `%` or a

@@ -18,7 +18,9 @@ mod uwsgi;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-use crate::grammar::{self, content_length, hex, is_authority, is_field_content, is_token, scan_target};
+use crate::grammar::{
+    self, content_length, hex, is_authority, is_field_value, is_token, is_variable_name, scan_target,
+};
 use crate::limits::Limits;
 use crate::parser::gateway::packet::{MALFORMED, Packet, Unpack};
 use crate::parser::target;
@@ -120,7 +122,7 @@ impl<'a> Assembly<'a> {
         match &bytes[name.clone()] {
             // PATH_INFO is decoded, so it may hold bytes that are invalid in a field.
             b"PATH_INFO" => self.path = Some(field.value),
-            _ if !text.iter().all(|&byte| is_field_content(byte)) => {
+            _ if !is_field_value(text) => {
                 return Err(Reject::bad("a control character in a variable"));
             }
             b"REQUEST_METHOD" => self.head.method = field.value,
@@ -146,7 +148,7 @@ impl<'a> Assembly<'a> {
             // Variables that control uWSGI load files and run code.
             name if name.starts_with(b"UWSGI_") => {}
             other => {
-                if other.is_empty() || !other.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                if !is_variable_name(other) {
                     return Err(Reject::bad("a malformed variable name"));
                 }
                 match other {
@@ -183,7 +185,7 @@ impl<'a> Assembly<'a> {
         if !is_token(written) {
             return Err(Reject::bad("a malformed header field name"));
         }
-        if !text.iter().all(|&byte| is_field_content(byte)) {
+        if !is_field_value(text) {
             return Err(Reject::bad("a control character in a header field value"));
         }
         match written {
