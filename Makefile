@@ -260,7 +260,7 @@ $(all): $(VENV)/run.ready
 	@touch $@
 
 $(VENV)/test.ready: setup.cfg | $(all)
-	$(install) --editable '.[gevent,test,lab,docs]'
+	$(install) --editable '.[gevent,uvloop,test,lab,docs]'
 	@touch $@
 
 $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
@@ -273,7 +273,7 @@ $(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
 
 # What tests and lint need from pip, without the source: .ci/run has it fetched while the source is compiled.
 fetch: $(VENV)/venv.ready
-	@$(python) core/bootstrap.py tools gevent test lab docs lint
+	@$(python) core/bootstrap.py tools gevent uvloop test lab docs lint
 	@touch $(VENV)/test.ready $(VENV)/lint.ready
 
 # Only its tools: the source is not built for this machine.

@@ -26,6 +26,12 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await lifespan(scope, receive, send)
         return
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (await receive())["type"] == "websocket.receive":
+            pass
+        return
     path, query = scope["path"], scope["query_string"].decode()
 
     async def answer(text: str, status: int = 200) -> None:
@@ -54,7 +60,8 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
                 await send({"type": "http.response.body", "more_body": True})
             piece = f"{number}\n".encode()
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-        while query == "gate" and "opened" not in EVENTS:
+        EVENTS.append("begun")
+        while query and not os.path.exists(query):
             await asyncio.sleep(0.01)
         await send({"type": "http.response.body"})
         assert (await receive())["type"] == "http.request"

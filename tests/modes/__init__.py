@@ -3,6 +3,7 @@
 test_application_edge_cases.py   Broken exceptions, pipelined answers, forks, clients that leave
 test_application_faults.py       Faults of applications: the client's response and the log
 test_asgi.py                     Mode asyncio: ASGI applications, and WSGI in threads
+test_asgi_life.py                Mode asyncio: reload, upgrade, stop and a killed worker
 test_asgi_websocket.py           WebSockets of ASGI applications
 test_autoscaling.py              Threads and workers follow the load
 test_backlog.py                  Connections that wait to be accepted by busy workers

@@ -95,11 +95,11 @@ def test_bodies(server: Server) -> None:
     assert connection.response().status == 400
 
 
-def test_pieces(server: Server) -> None:
-    connection = server.connect()
-    connection.send_request("GET", "/pieces?gate")
+def test_pieces(server: Server, tmp_path: Path) -> None:
+    connection, gate = server.connect(), tmp_path / "gate"
+    connection.send_request("GET", f"/pieces?{gate}")
     assert connection.socket.recv(1) == b"H"
-    server.get("/event?opened")
+    gate.touch()
     rest = b""
     while not rest.endswith(b"0\r\n\r\n"):
         rest += connection.socket.recv(10_000)

@@ -109,6 +109,7 @@ class EventLoop:
         #: Who answers all requests, if there is only one ASGI application.
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
         self._exchanges: set[HttpExchange] = set()
+        self._finished = loop.create_future()
         self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
         #: WebSockets that applications have accepted.
         self._websockets: set[WebSocketExchange] = set()
@@ -147,7 +148,7 @@ class EventLoop:
 
             self._watch = LoopWatch(loop, worker.settings.slow_request)
         try:
-            worker.run(loop.run_forever, reactor)
+            worker.run(partial(loop.run_until_complete, self._finished), reactor)
         finally:
             loop.remove_reader(reactor.fileno())
             if self._watch is not None:
@@ -179,8 +180,8 @@ class EventLoop:
             self._loop.call_later(timeout, self._give_up)
             for websocket in [*self._websockets]:
                 websocket.going_away()
-        if reactor.finished:
-            self._loop.stop()
+        if reactor.finished and not self._finished.done():
+            self._finished.set_result(None)
 
     def _begin(self, request: Request) -> None:
         """Have a request answered: in a task, or in a thread of the pool."""
