@@ -46,6 +46,7 @@ TARGETS = (
     "tls_session",
     "streamed",
     "upgrade",
+    "websocket",
     "compress",
     "compressed_fields",
     "hpack",

@@ -8,7 +8,7 @@ use poorhttp_http::Protocol;
 use crate::case::{Block, Case, answers, blocks, bytes, encode_latin1, requests};
 use crate::requests::{SIZES, behind_head};
 use crate::tls_session::client_hello;
-use crate::{packet, session, trust};
+use crate::{autobahn, packet, session, trust};
 
 /// The corpus file of a target: one input on each line, escaped.
 pub fn file(target: &str) -> PathBuf {
@@ -41,6 +41,7 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "http2_calls" => calls(),
         "http2_session" => whole_sessions(),
         "upgrade" => cases.map(|bytes| [b"h", &SIZES[..], &bytes].concat()).chain(upgrades()).collect(),
+        "websocket" => websockets(),
         _ => Vec::new(),
     }
 }
@@ -231,6 +232,30 @@ fn upgrades() -> impl Iterator<Item = Vec<u8>> {
     let sent =
         FRAMES.into_iter().flat_map(|first| FRAMES.map(|second| [b"w", &SIZES[..], ACCEPTED, first, second].concat()));
     heads.chain(sent)
+}
+
+/// Inputs of [`crate::websocket()`]: the cases of the Autobahn test suite that are not long, with and without an extension;
+/// messages to compress; handshakes.
+fn websockets() -> Vec<Vec<u8>> {
+    const KEY: &str = "sec-websocket-version:13\nsec-websocket-key:dGhlIHNhbXBsZSBub25jZQ==\n";
+    const FIELDS: [&str; 4] = [
+        "",
+        "sec-websocket-protocol:chat, other\n",
+        "sec-websocket-extensions:permessage-deflate; client_max_window_bits\n",
+        "sec-websocket-extensions:x-a, permessage-deflate; server_max_window_bits=10; server_no_context_takeover\n",
+    ];
+    const ANSWERS: [&str; 4] = ["", "x-a:b\n", "upgrade:x\n", "x:a\rb\nsec-websocket-protocol:other\n"];
+    let cases = autobahn::cases().into_iter().filter_map(|case| {
+        let frames: Vec<u8> = case.sent.iter().filter(|frame| frame.is_sent()).flat_map(|it| it.encoded()).collect();
+        (frames.len() < 1 << 12).then_some(frames)
+    });
+    let frames = cases.flat_map(|frames| [b"p", b"c"].map(|kind| [&kind[..], &SIZES[..], &frames].concat()));
+    let texts =
+        [&b"m\x00\x80\x01a\xff\x03abc"[..], b"m\x01\x40\x02ab\x00\x05hello\x40\x02ab", b"m\x02\xff\xff\xff\xfe"];
+    let handshakes = FIELDS.into_iter().flat_map(|asked| {
+        ANSWERS.map(|answer| [KEY.as_bytes(), asked.as_bytes(), b"\xff", answer.as_bytes()].concat())
+    });
+    frames.chain(texts.map(<[u8]>::to_vec)).chain(handshakes.map(|fields| [b"h", &fields[..]].concat())).collect()
 }
 
 /// The byte that selects a protocol.

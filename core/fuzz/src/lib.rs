@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "../../websocket/tests/autobahn/mod.rs"]
+mod autobahn;
 #[path = "../../http/tests/case/mod.rs"]
 mod case;
 mod compress;
@@ -34,6 +36,7 @@ mod tls_session;
 #[path = "../../http/tests/trust/mod.rs"]
 mod trust;
 mod upgrade;
+mod websocket;
 
 pub use compress::compress;
 pub use compressed_fields::compressed_fields;
@@ -50,12 +53,13 @@ pub use response::response;
 pub use streamed::streamed;
 pub use tls_session::tls_session;
 pub use upgrade::upgrade;
+pub use websocket::websocket;
 
 /// A target: a function of the input.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 18] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -67,6 +71,7 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("tls_session", tls_session),
     ("streamed", streamed),
     ("upgrade", upgrade),
+    ("websocket", websocket),
     ("compress", compress),
     ("compressed_fields", compressed_fields),
     ("hpack", hpack),
