@@ -1,9 +1,10 @@
 """Third-party programs and their clients under our server and a reference: `make programs`.
 
 `python -m tests.programs [NAME …]` runs each of these under gunicorn, then under our server in
-three modes, and compares what its clients saw. To add one, write a file with a subclass of
-`Application`; it needs no entry elsewhere but a line here.
+three modes, and compares what its clients saw (ASGI: under uvicorn, and in mode `asyncio`). To add
+one, write a file with a subclass of `Application`; it needs no entry elsewhere but a line here.
 
+asgi.py       Frameworks of ASGI: Starlette, FastAPI, Channels, Gradio and others
 devpi.py      An index of packages: `devpi` uploads, pip installs
 dokuwiki.py   A wiki by php-cgi, beside lighttpd: forms, uploads, XML-RPC, feeds
 hgweb.py      Mercurial's web server, with `hg`: clone, push, pull, archives

@@ -12,7 +12,7 @@ from pathlib import Path
 Steps = Iterator[tuple[str, object]]
 
 #: The modes of our server that are compared with the reference.
-MODES = ("forking", "threading", "gevent")
+MODES = ("forking", "threading", "gevent", "asyncio")
 
 #: Seconds after which a command, or all that the clients do with one server, is ended.
 LIMIT = 900
@@ -42,8 +42,9 @@ class Application:
     gunicorn_options: tuple[str, ...] = ("--worker-class", "gthread", "--threads", "8")
     #: The server that ours is compared with.
     reference = "gunicorn"
-    #: The modes of our server in which the program runs: fewer if it chooses the server's mode.
-    modes: tuple[str, ...] = MODES
+    #: The modes of our server in which the program runs: those for WSGI; fewer if it chooses the
+    #: server's mode.
+    modes: tuple[str, ...] = MODES[:3]
     #: Environment variables of `prepare`, the servers and the clients, as `NAME=VALUE`.
     environ: tuple[str, ...] = ()
     #: The path that is asked until the server answers, with any status.
