@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import trustme
 
+from poorhttp.plugins.asgi.scope import environ_of
 from tests.support import http2_client, tls_client
 from tests.support.certificate import certificate
 from tests.support.development import Started
@@ -79,6 +80,21 @@ def test_scope(server: Server) -> None:
         }
     response = connection.request("GET", "/%c3%A4%2f%ff")
     assert dict(response.headers)["x-path"] == "/\xc3\xa4/\xef\xbf\xbd"
+
+
+def test_environ_for_hooks() -> None:
+    """Hooks of other plug-ins see the names of WSGI."""
+    pairs = [(b"content-type", b"a/b"), (b"content-length", b"3"), (b"x-a", b"1"), (b"x-a", b"2")]
+    scope: dict[str, Any] = {
+        "method": "POST",
+        "path": "/",
+        "query_string": b"",
+        "http_version": "1.1",
+    }
+    scope |= {"scheme": "http", "client": None, "server": ("a", 80), "headers": pairs}
+    environ = environ_of(scope)
+    names = ("CONTENT_TYPE", "CONTENT_LENGTH", "HTTP_X_A", "HTTP_CONTENT_TYPE")
+    assert [environ.get(name) for name in names] == ["a/b", "3", "1, 2", None]
 
 
 def test_bodies(server: Server) -> None:
@@ -167,6 +183,50 @@ def test_trailers(server: Server) -> None:
     start = server.log_size()
     connection.send_request("GET", "/trailers?split")
     wait_for(lambda: "header name" in server.log(start), "the refusal of a trailer")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_http2(scheme: str, tmp_path: Path) -> None:
+    """Proxies are trusted, uploads stream, and the end of a stream is the client's leave."""
+    certificate().write(tmp_path / "pem")
+    options = (
+        *("--http2=on", "--trusted-proxies=127.0.0.1", "--spool-limit=0"),
+        *("--tls-certificate", str(tmp_path / "pem"), "--mount", f"/scope={APP}:app"),
+    )
+    bind = ("127.0.0.1:0", "https://127.0.0.1:0")
+    with Server(f"{APP}:app", "asyncio", *LOOP, *options, bind=bind, tracebacks=True) as server:
+        address: Any = ("127.0.0.1", server.port)
+        with http2_client.Client(
+            address if scheme == "http" else http2_client.tls(server, "h2"), window=10_000
+        ) as client:
+            fields = ("x-forwarded-for", "9.9.9.9"), ("x-forwarded-proto", "https")
+            scope = literal_eval(client.get("/scope", *fields).body.decode())
+            names = ("http_version", "client", "scheme", "root_path")
+            assert [scope[name] for name in names] == ["2", ("9.9.9.9", 0), "https", "/scope"]
+            scope = literal_eval(client.get("/scope").body.decode())
+            assert (scope["client"][0], scope["scheme"]) == ("127.0.0.1", scheme)
+
+            upload = client.begin("/echo", method="POST", ended=False)
+            client.send(upload, b"a" * 10)
+            wait_event(server, "got 10")
+            client.send(upload, b"a" * 99_990, ended=True)
+            assert client.whole(upload).body == b"100000 {97}"
+
+            left = client.begin("/left")
+            wait_event(server, "waits")
+            client.reset(left)
+            wait_event(server, "left")
+            client.reads = False
+            stalled = client.begin("/large?30000000")
+            client.until(lambda: stalled.pieces)
+            client.reset(stalled)
+            end = "GET /large?30000000: the client left before the end of the response"
+            wait_for(lambda: end in server.log(), "the end of a response that nobody reads")
+            assert "sent" not in events(server)
+            client.reads, stalled.unread = True, 0
+            failed = client.get("/fail?late")
+            assert (failed.body, failed.ended, failed.reset) == (b"some", False, 2)
+            assert client.get("/").body == b"asgi"
 
 
 def test_tls_extension(tmp_path: Path) -> None:
@@ -332,7 +392,9 @@ def test_stop_of_requests_that_take_too_long(tmp_path: Path) -> None:
 def test_request_timeout(path: str, verb: str) -> None:
     options = ("--request-timeout", "0.5")
     with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+        assert server.get(f"/file?{ROOT / APP}").status == 200
         assert server.get(path).status == 504
+        assert "GET /file" not in server.log()
         server.wait_log(f"(request_timeout) the application {verb} in {ROOT / APP}:")
         assert server.get("/").body == b"asgi"
 

@@ -164,7 +164,7 @@ def test_messages_of_all_sizes(server: Server, compression: str | None) -> None:
         ("/silent", (), 500, b"500"),
         ("/split", (), 500, b"500"),
         ("/echo", HANDSHAKE[:3], 400, b"Sec-WebSocket-Key"),
-        ("/echo", (*HANDSHAKE[:2], HANDSHAKE[3]), 400, b"version"),
+        ("/echo", (*HANDSHAKE[:2], HANDSHAKE[3]), 426, b"version"),
         ("/echo", HANDSHAKE[1:], 200, b"http"),
     ],
 )
@@ -175,6 +175,16 @@ def test_handshakes_that_are_refused(
     assert (found, words in body) == (status, True), body
     if path == "/refused":
         wait_event(server, "{'type': 'websocket.disconnect', 'code': 1006, 'reason': ''}")
+
+
+def test_a_wrong_version(server: Server) -> None:
+    """The answer names the version; HTTP goes on behind it."""
+    connection = server.connect()
+    fields = (*HANDSHAKE[:2], "Sec-WebSocket-Version: 8", HANDSHAKE[3])
+    response = connection.request("GET", "/echo", *fields)
+    names = ("Upgrade", "Connection", "Sec-WebSocket-Version")
+    assert [response.get(name) for name in names] == ["websocket", "upgrade", "13"]
+    assert connection.request("GET", "/").body == b"http"
 
 
 def test_a_client_that_leaves_before_its_answer(server: Server) -> None:

@@ -15,11 +15,11 @@ type Fields = Vec<(PyBackedBytes, PyBackedBytes)>;
 
 /// The opening handshake of a client.
 #[pyclass(frozen, module = "poorhttp.plugins.asgi._websocket")]
-pub(crate) struct Handshake(Result<poorhttp_websocket::Handshake, &'static str>);
+pub(crate) struct Handshake(Result<poorhttp_websocket::Handshake, poorhttp_websocket::Refusal>);
 
 impl Handshake {
     fn valid(&self) -> PyResult<&poorhttp_websocket::Handshake> {
-        self.0.as_ref().map_err(|reason| PyValueError::new_err(*reason))
+        self.0.as_ref().map_err(|refusal| PyValueError::new_err(refusal.reason))
     }
 }
 
@@ -32,10 +32,10 @@ impl Handshake {
         Handshake(poorhttp_websocket::Handshake::of(fields, compress))
     }
 
-    /// What is wrong, if the handshake is not valid.
+    /// Status and reason of the answer, if the handshake is not valid.
     #[getter]
-    fn refusal(&self) -> Option<&'static str> {
-        self.0.as_ref().err().copied()
+    fn refusal(&self) -> Option<(u16, &'static str)> {
+        self.0.as_ref().err().map(|refusal| (refusal.status, refusal.reason))
     }
 
     /// The subprotocols that the client speaks.

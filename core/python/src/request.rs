@@ -354,7 +354,7 @@ impl Request {
         if exchange.response().is_started() {
             return Err(PyRuntimeError::new_err("the response was started a second time"));
         }
-        Ok(exchange.start(status, |write| write_byte_fields(&pairs, write))?)
+        Ok(exchange.start(status, |write| write_byte_fields(&pairs, status.starts_with("426"), write))?)
     }
 
     /// Sends the head, as the body comes later.
@@ -382,7 +382,7 @@ impl Request {
     fn finish_with_trailers(&self, py: Python<'_>, headers: &Bound<'_, PyAny>) -> Result<(), Failure> {
         let pairs = headers.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let mut lines = Vec::new();
-        write_byte_fields(&pairs, &mut |name, value| Response::trailer(&mut lines, name, value))?;
+        write_byte_fields(&pairs, false, &mut |name, value| Response::trailer(&mut lines, name, value))?;
         self.note_variables(py);
         self.send_with(py, 0, |exchange| {
             self.save_name(exchange);

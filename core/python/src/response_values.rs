@@ -72,9 +72,10 @@ const OF_CONNECTION: [&[u8]; 6] =
     [b"te", b"trailer", b"upgrade", b"keep-alive", b"proxy-connection", b"transfer-encoding"];
 
 /// Writes header fields of bytes: pairs of name and value, tuples or lists. Those about the connection are left out, but for
-/// `Connection: close`.
+/// `Connection: close`, and `upgrade` if the status `is_426`.
 pub(crate) fn write_byte_fields<E: Into<Failure>>(
     fields: &[Bound<'_, PyAny>],
+    is_426: bool,
     write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
 ) -> Result<(), Failure> {
     for field in fields {
@@ -86,17 +87,22 @@ pub(crate) fn write_byte_fields<E: Into<Failure>>(
         let name = name.cast::<PyBytes>().map_err(|_| wrong_type("a header's name", "bytes", &name))?.as_bytes();
         if matches!(name.len(), 2 | 7 | 10 | 16 | 17)
             && OF_CONNECTION.iter().any(|field| name.eq_ignore_ascii_case(field))
+            && !(is_426 && name.eq_ignore_ascii_case(b"upgrade"))
         {
             continue;
         }
         let value = value.cast::<PyBytes>().map_err(|_| wrong_type("the value of a header", "bytes", &value))?;
         let mut value = value.as_bytes();
         if name.eq_ignore_ascii_case(b"connection") {
-            let mut options = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-            if !options.any(|option| option.eq_ignore_ascii_case(b"close")) {
-                continue;
-            }
-            value = b"close";
+            let has = |wanted: &[u8]| {
+                value.split(|&byte| byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(wanted))
+            };
+            value = match (has(b"close"), is_426 && has(b"upgrade")) {
+                (true, true) => b"close, upgrade",
+                (true, false) => b"close",
+                (false, true) => b"upgrade",
+                (false, false) => continue,
+            };
         }
         write(&latin1_text(name), &latin1_text(value)).map_err(Into::into)?;
     }

@@ -18,6 +18,16 @@ const RESERVED: [&str; 7] = [
     "upgrade",
 ];
 
+/// Why a handshake is refused: status and reason. The answer has the field `Sec-WebSocket-Version: 13`, and with 426 also
+/// `Upgrade: websocket`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status of the answer.
+    pub status: u16,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
 /// A valid handshake of a client.
 #[derive(Clone, Debug)]
 pub struct Handshake {
@@ -29,26 +39,26 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Checks the header fields of a request for a WebSocket, whose names are in lower case. `Err`: what is wrong; the answer is 400
-    /// and has the field `Sec-WebSocket-Version: 13`. (An answer 426 would need the field `Upgrade`, which belongs to the server.)
+    /// Checks the header fields of a request for a WebSocket, whose names are in lower case.
     pub fn of<'a>(
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
         may_compress: bool,
-    ) -> Result<Handshake, &'static str> {
+    ) -> Result<Handshake, Refusal> {
+        let malformed = |reason| Err(Refusal { status: 400, reason });
         let values = |name: &'static [u8]| fields.clone().filter(move |field| field.0 == name).map(|field| field.1);
         let only = |name| {
             let mut found = values(name);
             found.next().filter(|_| found.next().is_none())
         };
         if only(b"sec-websocket-version") != Some(b"13") {
-            return Err("the version of WebSocket is not 13");
+            return Err(Refusal { status: 426, reason: "the version of WebSocket is not 13" });
         }
         let Some(key) = only(b"sec-websocket-key").filter(|key| is_key(key)) else {
-            return Err("Sec-WebSocket-Key is missing or malformed");
+            return malformed("Sec-WebSocket-Key is missing or malformed");
         };
         let subprotocols: Vec<&[u8]> = values(b"sec-websocket-protocol").flat_map(elements).collect();
         if !subprotocols.iter().all(|name| is_token(name)) {
-            return Err("Sec-WebSocket-Protocol is malformed");
+            return malformed("Sec-WebSocket-Protocol is malformed");
         }
         Ok(Handshake {
             accept: base64(&sha1(&[key, GUID].concat())),
@@ -126,7 +136,7 @@ mod tests {
     }
 
     fn refusal(fields: Fields) -> &'static str {
-        Handshake::of(bytes(fields), true).err().unwrap_or_default()
+        Handshake::of(bytes(fields), true).err().map_or("", |refusal| refusal.reason)
     }
 
     #[test]

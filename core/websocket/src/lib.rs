@@ -27,5 +27,5 @@ pub use deflate::Compressor;
 pub use extension::Compression;
 pub use failure::{Failure, code};
 pub use frame::{Opcode, close_payload, frame_header};
-pub use handshake::Handshake;
+pub use handshake::{Handshake, Refusal};
 pub use receiver::{Event, Receiver};

@@ -8,9 +8,8 @@ from _typeshed import ReadableBuffer
 
 class Handshake:
     def __init__(self, headers: Sequence[tuple[bytes, bytes]], compress: bool) -> None: ...
-    refusal: Final[str | None]
+    refusal: Final[tuple[int, str] | None]
     subprotocols: Final[list[str]]
-
     def head(self, subprotocol: str | None, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """Return the head of the answer that accepts. Raises ValueError: it would be malformed."""
 
@@ -20,12 +19,10 @@ class Handshake:
         """Send the head on what `Request.take_over_nowait` has returned; takes it over."""
 
 class WebSocket:
-    def take(self) -> dict[str, Any] | None:
-        """Return the next message of the client, or its end; `None`: none has come."""
-
-    def wait(self, future: Future[Any]) -> None:
-        """Have a future done when something has come, or all was sent."""
-
+    #: The next message of the client, or its end; `None`: none has come.
+    def take(self) -> dict[str, Any] | None: ...
+    #: Has a future done when something has come, or all was sent.
+    def wait(self, future: Future[Any]) -> None: ...
     def send(self, data: str | ReadableBuffer) -> bool:
         """Send; `False`: a part waits. Raises ConnectionResetError, TypeError, ValueError."""
 

@@ -167,6 +167,7 @@ class HttpExchange:
     async def _send_file(self, path: str) -> None:
         with open(path, "rb", buffering=0) as file:
             if self.request.send_file(file.fileno(), 0, os.fstat(file.fileno()).st_size):
+                self.request.done()
                 self._end()
                 return
             # It is to be compressed, piece by piece.

@@ -31,18 +31,16 @@ class Lifespan:
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
 
-    async def startup(self, *, is_required: bool) -> bool:
-        """Wait until the application has started; return whether it takes part in the protocol.
+    async def startup(self, *, is_required: bool) -> None:
+        """Wait until the application has started, or is known not to take part in the protocol.
 
         Raises:
             ApplicationError: its startup has failed, or it does not know the protocol although that
                 `is_required`.
         """
         self._task = self._loop.create_task(self._run(is_required=is_required))
-        if not await self._started:
-            return False
-        self.mounted.state = self.state
-        return True
+        if await self._started:
+            self.mounted.state = self.state
 
     async def shutdown(self, timeout: float) -> None:
         """Tell the application that no more requests come, and wait until it has finished."""

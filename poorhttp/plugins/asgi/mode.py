@@ -122,16 +122,12 @@ class EventLoop:
         """Start the applications, serve until the reactor has stopped, and stop them."""
         self._loop.set_exception_handler(log_exception)
         try:
-            for each in self._lifespans:
-                self._loop.run_until_complete(self._start(each))
+            when = self._worker.settings.of(Asgi).asgi_lifespan
+            for each in self._lifespans if when != "off" else ():
+                self._loop.run_until_complete(each.startup(is_required=when == "on"))
             self._serve()
         finally:
             self._shut_down()
-
-    async def _start(self, lifespan: Lifespan) -> None:
-        when = self._worker.settings.of(Asgi).asgi_lifespan
-        if when != "off":
-            await lifespan.startup(is_required=when == "on")
 
     def _serve(self) -> None:
         worker, loop = self._worker, self._loop
@@ -236,7 +232,7 @@ class EventLoop:
         options = self._worker.settings.of(Asgi)
         handshake = _websocket.Handshake(scope["headers"], options.websocket_compression)
         if handshake.refusal is not None:
-            websocket.refuse(request, "400 Bad Request", handshake.refusal)
+            websocket.refuse(request, *handshake.refusal)
             return None
         del scope["method"]
         scope["type"], scope["subprotocols"] = "websocket", handshake.subprotocols

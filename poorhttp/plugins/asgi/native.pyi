@@ -14,9 +14,8 @@ def reason_phrases() -> dict[int, str]:
 class Reactor:
     """The methods of `poorhttp._core.Reactor` that a mode on an event loop uses."""
 
-    def poll(self) -> Any:
-        """Return the next `Request`, or `None`."""
-
+    #: The next `Request`, or `None`.
+    def poll(self) -> Any: ...
     def fileno(self) -> int: ...
     def flush_log(self) -> None: ...
     def give_up(self) -> None: ...
@@ -28,58 +27,40 @@ class Reactor:
 class Request:
     """A `poorhttp._core.Request` of a reactor with `lazy_environ`."""
 
-    def take_head(self) -> RequestHead:
-        """Return the head in parts, as it was received; `take_environ` is possible, too."""
-
+    #: Returns the head in parts, as it was received; `take_environ` is possible, too.
+    def take_head(self) -> RequestHead: ...
     def take_environ(self) -> dict[str, Any]: ...
-    def begin(self) -> None:
-        """Start the timeout, if the environ is not taken."""
-
+    #: Starts the timeout, if the environ is not taken.
+    def begin(self) -> None: ...
     #: Whether the application receives the body; otherwise the environ has it.
     streamed: Final[bool]
 
     def receive_nowait(self, buffer: WriteableBuffer) -> int | None: ...
-    def start_bytes(self, status: str, headers: Iterable[Sequence[bytes]], /) -> None:
-        """Start the response with fields of bytes; of the connection, only `close` counts.
-
-        Raises: as `start_response`.
-        """
-
-    def send_head(self) -> None:
-        """Send the head at once, unless the body may be compressed. Raises: as `write`."""
-
+    #: Starts the response; of fields about the connection, only `close` and those of 426 count.
+    def start_bytes(self, status: str, headers: Iterable[Sequence[bytes]], /) -> None: ...
+    #: Sends the head at once, unless the body may be compressed.
+    def send_head(self) -> None: ...
     def send_nowait(self, data: bytes) -> int: ...
-    def finish_nowait(self, data: bytes, taken: int = 0) -> int:
-        """Send the last piece of the body from byte `taken` on; return up to where it was taken.
-
-        With head and body in one system call, if nothing was sent before. The response has ended
-        when all bytes were taken; before, `notify` tells when there is room for more.
-
-        Raises: as `write`.
-        """
-
-    def finish_with_trailers(self, headers: Iterable[Sequence[bytes]]) -> None:
-        """End the response with trailer fields, where its framing has a place for them."""
-
-    def send_file(self, fd: int, offset: int, length: int) -> bool:
-        """Send the response with a part of a file; `False`: it is to be compressed, and sent so."""
-
-    def __call__(self, headers: list[tuple[str, str]], /) -> None:
-        """Send a response 103 with these fields."""
-
+    #: Sends the last piece of the body from byte `taken` on; returns up to where it was taken. The
+    #: response has ended when all was; before, `notify` tells when there is room for more.
+    def finish_nowait(self, data: bytes, taken: int = 0) -> int: ...
+    #: Ends the response with trailer fields, where its framing has a place for them.
+    def finish_with_trailers(self, headers: Iterable[Sequence[bytes]]) -> None: ...
+    #: Sends the response with a part of a file; `False`: it is to be compressed, and sent so.
+    def send_file(self, fd: int, offset: int, length: int) -> bool: ...
+    #: Sends a response 103 with these fields.
+    def __call__(self, headers: list[tuple[str, str]], /) -> None: ...
     def notify(
         self, function: Callable[[], object], *, data: bool = False, room: bool = False
     ) -> None: ...
     def client_disconnected(self) -> bool: ...
     def disarm_timeout(self) -> None: ...
     def abort(self) -> None: ...
-    def take_over_nowait(self) -> tuple[int, object] | None:
-        """Take the connection; `None`: there must be room for earlier responses first.
-
-        Raises:
-            OSError: the response has begun, or the client is gone.
-        """
-
+    #: The application has finished; other ends of a response note it themselves.
+    def done(self) -> None: ...
+    #: Takes the connection; `None`: there must be room for earlier responses first. Raises OSError:
+    #: the response has begun, or the client is gone.
+    def take_over_nowait(self) -> tuple[int, object] | None: ...
     def end_upgraded(self, complete: bool) -> None: ...
     stopping: Final[bool]
 

@@ -97,7 +97,8 @@ def environ_of(scope: Scope) -> dict[str, Any]:
         "wsgi.url_scheme": scope["scheme"],
     }
     for name, value in scope["headers"]:
-        environ[f"HTTP_{name.decode('latin-1').upper().replace('-', '_')}"] = value.decode(
-            "latin-1"
-        )
+        key = name.decode("latin-1").upper().replace("-", "_")
+        key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+        text = value.decode("latin-1")
+        environ[key] = f"{environ[key]}, {text}" if key in environ else text
     return environ

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.plugins.asgi._websocket import Handshake
-from poorhttp.plugins.asgi.exchange import ENDED, NEW, HttpExchange, comes_of_reset
+from poorhttp.plugins.asgi.exchange import ENDED, NEW, STATUS_LINES, HttpExchange, comes_of_reset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class WebSocketExchange(HttpExchange):
             await self._accept(message)
             return
         elif kind == "websocket.close" and self._phase == NEW:
-            refuse(self.request, "403 Forbidden", "the application has refused the WebSocket")
+            refuse(self.request, 403, "the application has refused the WebSocket")
             self._end()
             return
         elif kind.startswith("websocket.http.response."):
@@ -187,9 +187,10 @@ class WebSocketExchange(HttpExchange):
         self._end()
 
 
-def refuse(request: Request, status: str, reason: str) -> None:
-    """Answer a handshake with an error."""
-    headers = (b"content-type", b"text/plain; charset=utf-8"), (b"sec-websocket-version", b"13")
+def refuse(request: Request, status: int, reason: str) -> None:
+    """Answer a handshake with an error; of the connection, 426 alone may and must say something."""
+    headers = [(b"connection", b"upgrade"), (b"upgrade", b"websocket")]
+    headers += (b"sec-websocket-version", b"13"), (b"content-type", b"text/plain; charset=utf-8")
     with suppress(OSError):
-        request.start_bytes(status, headers)
+        request.start_bytes(STATUS_LINES[status], headers)
         request.finish_nowait(f"{reason}\n".encode())

@@ -2,6 +2,8 @@
 
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
 use crate::parser::body::check_trailer;
+use crate::parser::version::Version;
+use crate::protocol::Protocol;
 use crate::reject::Invalid;
 use crate::response::{Response, State};
 
@@ -85,7 +87,8 @@ impl Response {
     }
 
     /// Refuses hop-by-hop fields, which only the server sets (PEP 3333, RFC 9110 section 7.6.1). `Connection: close`
-    /// and `keep-alive` are applied but not written: `Ok(false)`.
+    /// and `keep-alive` are applied but not written: `Ok(false)`. A response 426 must have `Upgrade`, and with it `Connection: upgrade`
+    /// (RFC 9110 sections 7.8 and 15.5.22); HTTP/2 and gateways have neither.
     fn may_pass(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
         const HOP_BY_HOP: [&str; 8] = [
             "Keep-Alive",
@@ -97,17 +100,24 @@ impl Response {
             "Transfer-Encoding",
             "Upgrade",
         ];
+        let asks_upgrade = self.status == 426;
+        let has_upgrade = self.version == Version::Http11 && self.dialect.protocol == Protocol::Http;
         if name.eq_ignore_ascii_case("Connection") {
-            let mut persists = self.persists;
+            let (mut persists, mut is_written) = (self.persists, false);
             for option in value.as_bytes().split(|&byte| byte == b',').map(trim) {
                 if option.eq_ignore_ascii_case(b"close") {
                     persists = false;
+                } else if asks_upgrade && option.eq_ignore_ascii_case(b"upgrade") {
+                    is_written = has_upgrade;
                 } else if !option.eq_ignore_ascii_case(b"keep-alive") {
                     return Err(hop_by_hop(name));
                 }
             }
             self.persists = persists;
-            return Ok(false);
+            return Ok(is_written);
+        }
+        if asks_upgrade && name.eq_ignore_ascii_case("Upgrade") {
+            return Ok(has_upgrade);
         }
         match HOP_BY_HOP.iter().any(|hop| name.eq_ignore_ascii_case(hop)) {
             true => Err(hop_by_hop(name)),
