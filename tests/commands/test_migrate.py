@@ -238,6 +238,21 @@ def test_variables_that_are_flags(tmp_path: Path) -> None:
         ),
         ("hypercorn --certfile c --keyfile k a:b", {"bind": "https://127.0.0.1:8000"}),
         ("daphne -b 0.0.0.0 -p 80 a:b", {"bind": "0.0.0.0:80"}),
+        ("gunicorn -k asgi --websocket-max-message-size 9 a:b", {"websocket_max_message": "9"}),
+        (
+            "uvicorn --ws-max-size 9 --ws-ping-interval 1.5 --ws-per-message-deflate false a:b",
+            {
+                "websocket_max_message": "9",
+                "websocket_ping_interval": "1.5",
+                "websocket_compression": "off",
+            },
+        ),
+        ("uvicorn --ws-ping-timeout 7 a:b", {"websocket_ping_timeout": "7"}),
+        ("hypercorn --websocket-ping-interval 5 a:b", {"websocket_ping_interval": "5"}),
+        (
+            "daphne --ping-interval 5 --ping-timeout 30 a:b",
+            {"websocket_ping_interval": "5", "websocket_ping_timeout": "30"},
+        ),
         ("daphne -u /s a:b", {"bind": "unix:/s"}),
     ],
 )

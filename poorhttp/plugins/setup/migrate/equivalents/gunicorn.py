@@ -511,7 +511,10 @@ RULES: dict[str, Rule] = {
     "root_path": explained(
         "mount = /PREFIX=TARGET sets root_path and SCRIPT_NAME.", "docs/guides/hosts.md"
     ),
-    "websocket_max_message_size": explained("It is for ASGI.", "docs/guides/asgi.md"),
+    "websocket_max_message_size": option(
+        "websocket_max_message",
+        above_zero("websocket_max_message", "write how long a message may be."),
+    ),
     "control_socket": explained("admin = unix:PATH is for poorhttp ctl.", "docs/guides/control.md"),
     "control_socket_mode": explained("admin_token_file protects admin.", "docs/guides/control.md"),
 }

@@ -20,7 +20,7 @@ from poorhttp.plugins.setup.migrate.equivalents.plan import (
     switch,
 )
 
-_WEBSOCKET = "It is for WebSocket; see docs/guides/asgi.md."
+_WEBSOCKET = "docs/guides/asgi.md"
 _ALWAYS = "Not needed: poorhttp does it in any case."
 _LOGGING = "docs/reference/logs.md"
 
@@ -334,11 +334,12 @@ UVICORN |= {
     "http": explained("There is one parser, in Rust."),
 }
 UVICORN |= {
-    name: explained(_WEBSOCKET)
-    for name in (
-        *("ws", "ws-max-size", "ws-max-queue", "ws-ping-interval", "ws-ping-timeout"),
-        "ws-per-message-deflate",
-    )
+    "ws": explained("There is one implementation, in Rust.", _WEBSOCKET),
+    "ws-max-size": option("websocket_max_message", number),
+    "ws-max-queue": explained("32 messages wait for the application, at most.", _WEBSOCKET),
+    "ws-ping-interval": option("websocket_ping_interval"),
+    "ws-ping-timeout": option("websocket_ping_timeout"),
+    "ws-per-message-deflate": option("websocket_compression", switch),
 }
 
 HYPERCORN = {
@@ -357,7 +358,7 @@ HYPERCORN = {
     "worker-class": option("asgi_loop", _loop),
     "config": explained("Files of hypercorn are not read: write its settings as flags."),
     "quic-bind": explained("HTTP/3 is not spoken."),
-    "websocket-ping-interval": explained(_WEBSOCKET),
+    "websocket-ping-interval": option("websocket_ping_interval"),
     "server-name": explained("hosts are sections of the file.", "docs/guides/hosts.md"),
     "debug": explained("It is for the development of hypercorn."),
     "daemon": explained("The server stays in the foreground.", "docs/guides/deploy.md"),
@@ -372,10 +373,10 @@ DAPHNE = {
     "root-path": Rule(apply=_prefix),
     "http-timeout": option("request_timeout"),
     "application-close-timeout": explained("Applications end by themselves when a client leaves."),
-    "ping-interval": explained(_WEBSOCKET),
-    "ping-timeout": explained(_WEBSOCKET),
-    "websocket_timeout": explained(_WEBSOCKET),
-    "websocket_connect_timeout": explained(_WEBSOCKET),
+    "ping-interval": option("websocket_ping_interval"),
+    "ping-timeout": option("websocket_ping_timeout"),
+    "websocket_timeout": explained("Nothing limits how long a WebSocket is open.", _WEBSOCKET),
+    "websocket_connect_timeout": explained("request_timeout is for handshakes too.", _WEBSOCKET),
     "proxy-headers": explained(
         "trusted_proxies says whose headers are used.", "docs/guides/trusted-proxies.md"
     ),
