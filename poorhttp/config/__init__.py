@@ -8,7 +8,7 @@ ini.py            reads an ini file, with line numbers
 host_names.py     checks the names in `[host:NAME]`
 settings.py       the class `Settings`, with the value of each option
 options/          declarations of the options
-cpus.py           number of CPUs that this process may use: affinity, quotas of cgroups
+resources.py      CPUs and memory that this process may use: affinity, limits of cgroups
 parsers.py        turn the text of an option into its value
 address.py        addresses to listen on
 other_servers/    values and advice for who knows other servers

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from poorhttp.config import address, cpus
+from poorhttp.config import address, resources
 from poorhttp.config.options.content import Mounts, RequestBodies, StaticFiles
 from poorhttp.config.options.hooks import IN_OWN_PROCESS, Hooks
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
@@ -175,7 +175,7 @@ class Settings(
         if self.mode != "forking":
             return 1
         if self._usable_cpus is None:
-            self._usable_cpus = cpus.usable_cpus()
+            self._usable_cpus = resources.usable_cpus()
         return max(2, self._usable_cpus)
 
 

@@ -199,7 +199,7 @@ class WorkerHandle:
             is_idle = status is not None and not status.counts()[1]
             # Nobody has to look at it until it gets another request.
             self.memory_due = float("inf") if is_idle else now + CHECK_INTERVAL
-            if (resident := self.rss()) > settings.max_rss:
+            if (resident := self.usage()[1]) > settings.max_rss:
                 self.recycle_reason = f"it holds {resident >> 20} MiB (max_rss)"
 
     def retire(self, kill_at: float, message: bytes = RETIRE) -> None:
@@ -215,10 +215,13 @@ class WorkerHandle:
         except (OSError, StopIteration):
             return 0
 
-    def rss(self) -> int:
-        """Return its resident memory in bytes; 0 if it is unknown."""
+    def usage(self) -> tuple[float, int]:
+        """Return its seconds of CPU time, and its resident memory in bytes; 0: unknown."""
         try:
-            with open(f"/proc/{self.pid}/statm", "rb") as file:
-                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError, ValueError):
-            return 0
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                # The name, in parentheses, may contain anything.
+                user, system, *_, resident = file.read().rpartition(b")")[2].split()[11:22]
+            ticks = int(user) + int(system)
+            return ticks / os.sysconf("SC_CLK_TCK"), int(resident) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError):
+            return 0.0, 0

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from poorhttp._core import fork_for_server
 from poorhttp.config import loader
 from poorhttp.config.address import Address, url
-from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.help import entry
+from poorhttp.config.resources import usable_cpus
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets, transport

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadtests.measure.cpu_affinity import usable_cpus
-from poorhttp.config import cpus
+from poorhttp.config import resources
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,5 @@ def test_quotas(
 
 
 def test_here_it_is_what_the_server_says() -> None:
-    assert usable_cpus() == cpus.usable_cpus()
+    assert usable_cpus() == resources.usable_cpus()
     assert usable_cpus(Path("/no/such"), Path("/no/such")) == len(os.sched_getaffinity(0))

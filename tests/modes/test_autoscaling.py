@@ -250,8 +250,9 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(settings.threads, Automatic)
     assert settings.threads + 0 == 3
     monkeypatch.setattr(worker_hooks, "usable_cpus", lambda: 8)
-    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9, 8)}
+    monkeypatch.setattr(worker_hooks, "memory_limits", lambda: [("/group", 5)])
+    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9, 8, [("/group", 5)])}
     settings.workers = 3
-    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9, 2)}
+    assert HOOKS.reactor_arguments(settings) == {"auto_threads": (3, 9, 2, [("/group", 5)])}
     with pytest.raises(ConfigError, match="min_threads = 10 is more than max_threads = 9"):
         HOOKS.check(Settings(threads="auto", min_threads=10, max_threads=9))

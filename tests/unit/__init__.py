@@ -6,7 +6,6 @@ test_certificates.py         Certificate files: mistakes, warnings, what is watc
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_contract.py             What plug-ins import from the core: only what the reference lists
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
-test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms
 test_durations_plugin.py     The pytest plugin for the tests that came nearest to their limit
@@ -20,6 +19,7 @@ test_option_parsers.py       Parsers of option values
 test_options.py              The option table, the settings made from it, and its reference page
 test_page_code.py            Optimised code of template pages, compared with Mako's own
 test_programs.py             `make programs`: exact versions, what is a failure, the table
+test_resources.py            CPUs and memory that may be used: affinity, limits of cgroups
 test_routes.py               Routes from settings: the list for the core, and the application
 test_targets.py              Loading of targets, and messages about those that cannot be loaded
 test_watched_files.py        Files of a project that the development server watches

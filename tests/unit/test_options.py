@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import address
-from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.help import option_help
 from poorhttp.config.options.server import MODES
+from poorhttp.config.resources import usable_cpus
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.setup.options_page import page

@@ -144,7 +144,7 @@ declare! {
         hsts: Option<String>,
         compression: Option<Object>,
         http2: Option<(String, u32, u32, u32)>,
-        auto_threads: Option<(usize, usize, usize)>,
+        auto_threads: Option<(usize, usize, usize, Vec<(PathBuf, u64)>)>,
         request_context: Option<Object>,
         lazy_environ: Option<bool>,
     }

@@ -325,7 +325,12 @@ impl Reactor {
                 most => most,
             },
             thread_pool,
-            auto_threads: given.auto_threads.map(|(least, most, processors)| AutoThreads { least, most, processors }),
+            auto_threads: given.auto_threads.map(|(least, most, processors, memory)| AutoThreads {
+                least,
+                most,
+                processors,
+                memory,
+            }),
             has_one_thread: !multithread && !external_loop,
             multiplexing,
             raw_tcp: given.raw_tcp,

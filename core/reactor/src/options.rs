@@ -1,5 +1,6 @@
 //! Options of a reactor: `Settings`, the same fields as in `poorhttp/worker/options.py`, and `Options`, all it is made with.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use poorhttp_compress::Compression;
@@ -283,7 +284,7 @@ pub(crate) struct Running {
 pub(crate) type SinceInput = Option<fn(BorrowedFd<'_>) -> Option<u64>>;
 
 /// How many threads there may be, if their number follows the load.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AutoThreads {
     /// The fewest.
     pub least: usize,
@@ -291,6 +292,8 @@ pub struct AutoThreads {
     pub most: usize,
     /// How many can run at the same time: the processors that a worker has for itself.
     pub processors: usize,
+    /// The folders of the cgroups that limit the memory of this process, each with its bytes.
+    pub memory: Vec<(PathBuf, u64)>,
 }
 
 /// All options of a reactor, which it gives to its rooms in groups.

@@ -1,26 +1,17 @@
-"""Processor time of workers and of the machine, and the memory that workers may use (proc(5))."""
+"""Processors of the machine, and the memory that workers may use (proc(5))."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 
+from poorhttp.config.resources import memory_limits
+
 #: Ticks of a second in /proc.
 TICKS = os.sysconf("SC_CLK_TCK")
 
 #: The share of the memory that workers may have.
 SHARE = 0.75
-
-CGROUPS = "/sys/fs/cgroup"
-
-
-def used_by(pid: int) -> float:
-    """Return the seconds of processor time of a process; 0: it has ended."""
-    with suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
-        # The name, in parentheses, may contain anything.
-        user, system = file.read().rpartition(b")")[2].split()[11:13]
-        return (int(user) + int(system)) / TICKS
-    return 0.0
 
 
 def delay_of(pid: int) -> float:
@@ -48,17 +39,9 @@ def idle_time() -> float:
 
 
 def memory_limit() -> int:
-    """Return the bytes that workers may have: a share of the cgroup's limit, or of the machine."""
-    limits = [_of_meminfo(b"MemTotal:")]
-    with suppress(OSError), open("/proc/self/cgroup", encoding="utf-8") as file:
-        groups = [line.strip()[3:] for line in file if line.startswith("0::/")]
-        folder = f"{CGROUPS}{groups[0]}".rstrip("/") if groups else ""
-        while folder.startswith(CGROUPS):
-            # Without a limit it is `max`, and the topmost has no such file.
-            with suppress(OSError, ValueError), open(f"{folder}/memory.max", "rb") as limit:
-                limits.append(int(limit.read()))
-            folder = os.path.dirname(folder)
-    return int(min(limits) * SHARE)
+    """Return the bytes that workers may have: a share of the least limit, or of the machine."""
+    limits = [limit for _, limit in memory_limits()]
+    return int(min([_of_meminfo(b"MemTotal:"), *limits]) * SHARE)
 
 
 def memory_available() -> int:

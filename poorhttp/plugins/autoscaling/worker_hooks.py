@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.parsers import Automatic
+from poorhttp.config.resources import memory_limits, usable_cpus
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.autoscaling.options import Autoscaling
@@ -37,12 +37,13 @@ class AutoscalingHooks(WorkerHooks):
             _check_workers(settings)
 
     def reactor_arguments(self, settings: Settings) -> dict[str, Any]:
-        """Return the fewest and the most threads, and the processors that each worker has."""
+        """Return the fewest and the most threads, processors of each worker, limits of memory."""
         if not isinstance(settings.threads, Automatic):
             return {}
         options = settings.of(Autoscaling)
         processors = max(1, usable_cpus() // settings.worker_count)
-        return {"auto_threads": (options.min_threads, options.max_threads, processors)}
+        bounds = options.min_threads, options.max_threads
+        return {"auto_threads": (*bounds, processors, memory_limits())}
 
 
 def _check_threads(settings: Settings) -> None:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from poorhttp import logs
-from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.parsers import Automatic
+from poorhttp.config.resources import usable_cpus
 from poorhttp.plugins.autoscaling import resources
 from poorhttp.plugins.autoscaling.worker_count import WorkerCount
 from poorhttp.plugins.autoscaling.worker_hooks import worker_bounds
@@ -99,7 +99,7 @@ class WorkerWatch:
         elapsed, self._looked = now - self._looked, now
         idle_before, self._idle = self._idle, resources.idle_time()
         used_before, delayed_before = self._used, self._delayed
-        self._used = {pid: resources.used_by(pid) for pid in pool.workers}
+        self._used = {pid: worker.usage()[0] for pid, worker in pool.workers.items()}
         self._delayed = {pid: resources.delay_of(pid) for pid in pool.workers}
         looks = held = 0
         if isinstance(pool.settings.threads, Automatic):

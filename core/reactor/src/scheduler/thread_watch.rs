@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_secs(10);
 
 /// Starts the thread that watches the others.
 pub(crate) fn start(state: &Arc<State>, pool: Arc<dyn ThreadPool>, bounds: AutoThreads) -> Result<(), Errno> {
-    let AutoThreads { least, most, processors } = bounds;
+    let AutoThreads { least, most, processors, memory } = bounds;
     let (weak, alarm) = (Arc::downgrade(state), state.waiters.alarm.clone());
     let begun = Instant::now();
     let mut watch = Watch {
@@ -48,7 +48,7 @@ pub(crate) fn start(state: &Arc<State>, pool: Arc<dyn ThreadPool>, bounds: AutoT
         processors,
         processor: (begun, true),
         memory: (begun, true),
-        limits: MemoryLimits::read(),
+        limits: MemoryLimits(memory),
         looked: begun,
         has_counted: false,
         warned: RateLimit::default(),

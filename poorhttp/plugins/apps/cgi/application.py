@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from poorhttp.config.cpus import usable_cpus
+from poorhttp.config.resources import usable_cpus
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.apps.cgi.error_responses import log_problem, respond
 from poorhttp.plugins.apps.cgi.options import CgiPrograms

@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.parsers import Automatic
+from poorhttp.config.resources import usable_cpus
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.plugins.monitor.accept_queue import accept_queues
@@ -129,7 +129,7 @@ class StatusDocument:
     def _worker(self, pool: WorkerPool, worker: WorkerHandle, now: float) -> Worker:
         status = pool.scoreboard.status(worker.slot)
         found = status.figures() if status is not None else no_figures()
-        cpu, rss = usage(worker.pid)
+        cpu, rss = worker.usage()
         return {
             "pid": worker.pid,
             "index": worker.index,
@@ -180,18 +180,6 @@ def state(worker: WorkerHandle) -> str:
     if not worker.serves:
         return "starting"
     return "broken" if worker.broken else "serving"
-
-
-def usage(pid: int) -> tuple[float, int]:
-    """Return the seconds of the processor and the resident bytes of a process; 0: unknown."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name, in parentheses, may contain anything.
-            fields = file.read().rpartition(b")")[2].split()
-        ticks = int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError, ValueError):
-        return 0.0, 0
 
 
 def _unread(listeners: Iterable[Listener]) -> int:

@@ -183,7 +183,7 @@ class History:
 def _memory(generations: Generations, service: str) -> int:
     """Return the resident bytes of all workers of a service."""
     pools = (pool for pool in generations if pool.settings.service == service)
-    return sum(worker.rss() for pool in pools for worker in pool.workers.values())
+    return sum(worker.usage()[1] for pool in pools for worker in pool.workers.values())
 
 
 def _sample(figures: Figures, died: int) -> Sample:

@@ -54,9 +54,7 @@ class Target:
 
     def rss(self) -> int:
         """Return its resident memory in bytes; 0: unknown."""
-        with suppress(OSError, IndexError, ValueError), open(f"/proc/{self.pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        return 0
+        return self._handle.usage()[1]
 
     def state(self, thread: int = 0) -> str:
         """Return the state of the process or of one of its threads (proc(5)); empty: unknown."""

@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from poorhttp.config import ini
-from poorhttp.config.cpus import usable_cpus
+from poorhttp.config.resources import usable_cpus
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.setup.deployment.plan import Plan
 from poorhttp.plugins.setup.deployment.templates import Template

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp.config.cpus import usable_cpus
+from poorhttp.config.resources import usable_cpus
 from poorhttp.plugins.setup.deployment.project import DeployedProject
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from poorhttp.config.cpus import usable_cpus
+from poorhttp.config.resources import usable_cpus
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.setup.migrate.equivalents.plan import MOST_SETTINGS, Setting
 from poorhttp.plugins.setup.migrate.source_files import SourceFiles

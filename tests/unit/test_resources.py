@@ -1,4 +1,4 @@
-"""The number of usable CPUs: quotas of cgroups in trees of files, and in a real cgroup."""
+"""CPUs and memory that may be used: limits of cgroups, in trees of files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.config import cpus
+from poorhttp.config import resources
 from poorhttp.config.settings import Settings
 
 V2 = "30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 31 0:30 {} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+
+
+V1_MEMORY = "34 31 0:31 {} /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
 
 
 def v1(folder: str, quota: int, period: int = 100_000) -> dict[str, str]:
@@ -92,18 +101,49 @@ def test_quotas(
     files: dict[str, str],
     expected: int,
 ) -> None:
-    files = {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo, **files}
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write(tmp_path, {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo, **files})
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)))
-    assert cpus.usable_cpus(str(tmp_path)) == expected
+    assert resources.usable_cpus(str(tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "mountinfo", "files", "expected"),
+    [
+        ("0::/a\n", V2, {"/a/memory.max": "max"}, {}),
+        ("0::/a\n", V2, {"/b/memory.max": "5"}, {}),
+        # Groups in groups, each with a limit.
+        (
+            "0::/a/b/c\n",
+            V2,
+            {"/a/memory.max": "9", "/a/b/memory.max": "max", "/a/b/c/memory.max": "5"},
+            {"/a/b/c": 5, "/a": 9},
+        ),
+        # Version 1, in a container that sees its own part of the tree.
+        (
+            "5:memory:/docker/1/x\n4:cpu:/y\n0::/\n",
+            V1_MEMORY.format("/docker/1") + V1.format("/") + V2,
+            {
+                "/memory/memory.limit_in_bytes": "7",
+                "/memory/x/memory.limit_in_bytes": f"{(1 << 63) - 4096}",
+            },
+            {"/memory/x": (1 << 63) - 4096, "/memory": 7},
+        ),
+    ],
+)
+def test_memory(
+    tmp_path: Path, cgroup: str, mountinfo: str, files: dict[str, str], expected: dict[str, int]
+) -> None:
+    top = "sys/fs/cgroup"
+    write(tmp_path, {f"{top}{name}": f"{text}\n" for name, text in files.items()})
+    write(tmp_path, {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo})
+    found = resources.memory_limits(str(tmp_path))
+    assert found == [(f"{tmp_path}/{top}{name}", limit) for name, limit in expected.items()]
 
 
 def test_it_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that changes while the server runs must not change what was agreed at its start."""
     settings = Settings(mode="forking")
     for count in (7, 3):
-        monkeypatch.setattr(cpus, "usable_cpus", lambda count=count: count)
+        monkeypatch.setattr(resources, "usable_cpus", lambda count=count: count)
         assert settings.worker_count == 7
     assert Settings(mode="forking").worker_count == 3

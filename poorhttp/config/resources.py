@@ -1,8 +1,8 @@
-"""Number of CPUs that this process may use: its affinity, and the CPU quotas of its cgroups.
+"""CPUs and memory that this process may use: its affinity, and the limits of its cgroups.
 
-A container or a systemd unit with a limit of two CPUs (`docker run --cpus 2`, `CPUQuota=200%`, a
-limit of Kubernetes) sees all cores of its machine. The kernel enforces the limit as time in each
-period: the quota of a cgroup and of each cgroup above it (cgroups(7)).
+A container or a systemd unit with limits (`docker run --cpus 2 --memory 1g`, `CPUQuota=200%`,
+limits of Kubernetes) sees all cores and all memory of its machine. The kernel enforces the limits
+of the cgroup and of each cgroup above it (cgroups(7)); that of CPUs is time in each period.
 """
 
 from __future__ import annotations
@@ -21,34 +21,53 @@ def usable_cpus(root: str = "") -> int:
     return max(1, min([len(os.sched_getaffinity(0)), *_quotas(root)]))
 
 
+def memory_limits(root: str = "") -> list[tuple[str, int]]:
+    """Return the cgroups that limit the memory of this process: the folder of each, and bytes."""
+    limits = []
+    for folder, kind in _cgroups(root, "memory"):
+        name = "memory.max" if kind == "cgroup2" else "memory.limit_in_bytes"
+        # Without a limit, version 2 says `max`, and version 1 a huge number.
+        with suppress(OSError, ValueError):
+            limits.append((folder, int(_text(f"{folder}/{name}"))))
+    return limits
+
+
 def _quotas(root: str) -> Iterator[int]:
     """Yield the CPUs that each cgroup of this process allows, rounded up."""
+    for folder, kind in _cgroups(root, "cpu"):
+        names = ["cpu.max"] if kind == "cgroup2" else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        # Without a limit, version 2 says `max`, and version 1 a negative number.
+        with suppress(OSError, ValueError):
+            quota, period = map(int, " ".join(_text(f"{folder}/{name}") for name in names).split())
+            if quota > 0 and period > 0:
+                yield -(-quota // period)
+
+
+def _cgroups(root: str, controller: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders of the cgroups of this process, and the types of their file systems."""
     try:
-        groups = _lines(f"{root}/proc/self/cgroup")
-        mounts = _lines(f"{root}/proc/self/mountinfo")
+        groups = _text(f"{root}/proc/self/cgroup").split("\n")
+        mounts = _text(f"{root}/proc/self/mountinfo").split("\n")
     except OSError:
         return
     for group in groups:
         number, _, rest = group.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0":
-            kind, controller = "cgroup2", ""
-        elif "cpu" in controllers.split(","):
-            kind, controller = "cgroup", "cpu"
+            kind, option = "cgroup2", ""
+        elif controller in controllers.split(","):
+            kind, option = "cgroup", controller
         else:
             continue
         for mount in mounts:
-            for folder in _folders(mount, kind, controller, path):
-                with suppress(OSError, ValueError):
-                    quota, period = _read_quota(f"{root}{folder}", kind)
-                    if quota > 0 and period > 0:
-                        yield -(-quota // period)
+            for folder in _folders(mount, kind, option, path):
+                yield f"{root}{folder}", kind
 
 
-def _lines(path: str) -> list[str]:
+def _text(path: str) -> str:
     # Names of cgroups and mount points are bytes.
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read().split("\n")
+        return file.read()
 
 
 def _folders(mount: str, kind: str, controller: str, path: str) -> Iterator[str]:
@@ -67,8 +86,7 @@ def _folders(mount: str, kind: str, controller: str, path: str) -> Iterator[str]
     if found != kind or controller not in ["", *options.split(",")]:
         return
     # The cgroup that is mounted; `/..` is above the namespace.
-    top = _segments(_unescaped(words[3]))
-    group = _segments(path)
+    top, group = (list(filter(None, each.split("/"))) for each in (_unescaped(words[3]), path))
     if group[: len(top)] == top:
         below = group[len(top) :]
     elif set(top) == {".."}:
@@ -81,28 +99,6 @@ def _folders(mount: str, kind: str, controller: str, path: str) -> Iterator[str]
     folder = _unescaped(words[4]).rstrip("/")
     for length in range(len(below), -1, -1):
         yield "/".join([folder, *below[:length]])
-
-
-def _read_quota(folder: str, kind: str) -> tuple[int, int]:
-    """Return quota and period of a cgroup in microseconds; the quota is not positive for none.
-
-    Raises:
-        OSError: the cgroup has none, such as the topmost one.
-        ValueError: there is no limit, `max`.
-    """
-    if kind == "cgroup2":
-        with open(f"{folder}/cpu.max") as file:
-            quota, period = file.read().split()
-    else:
-        with open(f"{folder}/cpu.cfs_quota_us") as file:
-            quota = file.read()
-        with open(f"{folder}/cpu.cfs_period_us") as file:
-            period = file.read()
-    return int(quota), int(period)
-
-
-def _segments(path: str) -> list[str]:
-    return [segment for segment in path.split("/") if segment]
 
 
 def _unescaped(path: str) -> str:
