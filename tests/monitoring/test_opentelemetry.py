@@ -107,7 +107,7 @@ def test_bodies_are_sent_as_without(mode: str, receiver: Receiver) -> None:
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
         assert server.get("/").get("Content-Length") is not None
         file = server.get("/file")
-        assert b"Bodies of each kind" in file.body
+        assert b"Responses of each kind" in file.body
         assert file.get("Content-Length") is not None
         assert server.get("/written").body == b"written"
         receiver.wait_spans(4)
