@@ -83,12 +83,20 @@ impl Evidence {
     /// Counts a request, which was run or left.
     fn count(&mut self, client: Option<IpAddr>, is_left: bool, now: u64) {
         self.run += u64::from(!is_left);
-        if self.groups.is_empty() {
-            if !is_left {
-                return;
-            }
+        if is_left && self.groups.is_empty() {
             self.groups.resize(GROUPS, Group::default());
         }
+        if !self.groups.is_empty() {
+            self.count_for(client, is_left);
+        }
+        // Also before the first client leaves: requests of long ago would outweigh those that leave now.
+        if now >= self.halved + HALVED && self.run + self.left >= HALVED_REQUESTS {
+            self.halve(now);
+        }
+    }
+
+    /// Counts a request of this address.
+    fn count_for(&mut self, client: Option<IpAddr>, is_left: bool) {
         let address = match client {
             // The smallest network that a client has.
             Some(IpAddr::V6(address)) => Some(address.to_bits() >> 64),
@@ -103,9 +111,6 @@ impl Evidence {
             false => group.run = group.run.saturating_add(1),
         }
         self.left += group.evidence() - before;
-        if now >= self.halved + HALVED && self.run + self.left >= HALVED_REQUESTS {
-            self.halve(now);
-        }
     }
 
     fn halve(&mut self, now: u64) {
@@ -319,6 +324,16 @@ mod tests {
             let refused = (0..60_000).filter(|now| is_refused(*now)).count();
             assert_eq!(refused > 0, expected, "one leaves in {leaving} ms, and five are run in a second");
         }
+    }
+
+    /// At 1.5 times of what can be answered, a client leaves for two requests that are run.
+    #[test]
+    fn the_first_overload_is_known_as_soon_as_any() {
+        let timeout = QueueTimeout::new(QueueLimit::Adaptive);
+        // Many requests wait for a while, and nobody leaves yet.
+        assert_eq!(refused(&timeout, 0..20_000, 2, 500, 0), 0);
+        assert_eq!(refused(&timeout, 20_000..20_050, 2, 1_000, 4), 0, "they may be few");
+        assert!(refused(&timeout, 20_050..20_300, 2, 1_000, 4) > 0);
     }
 
     #[test]
