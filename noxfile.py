@@ -11,5 +11,6 @@ def tests(session: nox.Session) -> None:
     """Build the core for this interpreter, then run the tests: `nox -- ARGUMENT ...` of these."""
     session.install("setuptools>=77", "setuptools-rust>=1.10")
     pip = ("python", "-m", "pip", "install", "--quiet", "--no-build-isolation")
-    session.run("python", "core/bootstrap.py", "run", *pip, "--editable", ".[gevent,uvloop,test,lab]")
+    extras = ".[gevent,uvloop,test,lab]"
+    session.run("python", "core/bootstrap.py", "run", *pip, "--editable", extras)
     session.run("python", "core/bootstrap.py", "run", "python", "-m", "tests", *session.posargs)
