@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
+import ssl
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,6 +15,7 @@ import pytest
 
 from loadtests.clients.http2_connection import Http2Connection
 from loadtests.clients.http2_frames import AUTHORITY, METHOD_GET, SCHEME_HTTP, request
+from tests.support.certificate import certificate
 from tests.support.http2_client import client
 from tests.testkit import process
 from tests.testkit.process import children
@@ -143,6 +148,49 @@ def test_another_connection_is_next(mode: str, version: int, tmp_path: Path) -> 
         server.wait_log(f"entered {last}\n")
         entered = re.findall(r"^entered .*/(\w+)$", server.log(), re.MULTILINE)
         assert entered.index("last") == at_once
+        for gate in (*gates, last):
+            gate.touch()
+        assert {made.whole(stream).status for stream in many} == {200}
+
+
+def has_entered(server: Server, count: int) -> bool:
+    return server.log().count("entered ") >= count
+
+
+@pytest.mark.parametrize("mode", ["single", "threading"])
+def test_handshakes_between_streams(mode: str, tmp_path: Path) -> None:
+    """They go on while requests of a connection wait that take long each."""
+    certificate().write(tmp_path / "pem")
+    (tmp_path / "pem").chmod(0o600)
+    gates = [tmp_path / str(number) for number in range(100)]
+    last = tmp_path / "last"
+    bind = ("127.0.0.1:0", "https://127.0.0.1:0")
+    options = (ON, "--workers=1", "--threads=2", "--tls-certificate", str(tmp_path / "pem"))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with (
+        Server(GATE, mode, *options, bind=bind) as server,
+        client(server) as made,
+        socket.create_connection(("127.0.0.1", server.port_of("https"))) as raw,
+    ):
+        raw.setblocking(False)
+        context = certificate().client_context()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        many = [made.begin(f"/wait?{gate}") for gate in gates]
+        at_once = 2 if mode == "threading" else 1
+        for number, gate in enumerate(gates):
+            entered = min(number + at_once, len(gates))
+            wait_for(partial(has_entered, server, entered), f"{entered} requests")
+            if tls.version() is None:
+                with suppress(BlockingIOError):
+                    incoming.write(raw.recv(65_536))
+                with suppress(ssl.SSLWantReadError):
+                    tls.do_handshake()
+                    tls.write(f"GET /wait?{last} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                raw.sendall(outgoing.read())
+            elif f"entered {last}\n" in server.log():
+                break
+            gate.touch()
+        assert number < len(gates) - at_once
         for gate in (*gates, last):
             gate.touch()
         assert {made.whole(stream).status for stream in many} == {200}

@@ -18,6 +18,8 @@ const SPARE: usize = 1 << 20;
 
 /// While requests wait, a step of a handshake is made before so many of them: neither keeps the others waiting for ever.
 const REQUESTS_PER_STEP: u32 = 16;
+/// The same in microseconds, for requests that take longer than a step. 16 short requests take less.
+const STEP_AFTER: u64 = 1_000;
 /// As many turns as there are before the poller is asked again: requests that arrive during a step come before the next one.
 const TURNS_OF_STEP: u32 = 256;
 
@@ -104,6 +106,8 @@ pub(crate) struct Connections {
     streams_since: u64,
     /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
     handshakes: VecDeque<u32>,
+    /// Turns of others since the last step of a handshake, while one waited; and when the first of them began.
+    before_step: (u32, u64),
     /// Connections taken since the poller was last asked for events.
     turns: u32,
     // Boxed, because they move between here and the connections all the time.
@@ -214,8 +218,7 @@ impl Connections {
     #[inline]
     pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
         loop {
-            let is_step = !self.handshakes.is_empty()
-                && (self.ready.is_empty() || (self.turns + 1).is_multiple_of(REQUESTS_PER_STEP));
+            let is_step = !self.handshakes.is_empty() && (self.ready.is_empty() || self.is_step_due());
             let queue = if is_step { &mut self.handshakes } else { &mut self.ready };
             let mut index = queue.pop_front()?;
             if index & STREAMS != 0 {
@@ -240,6 +243,22 @@ impl Connections {
             }
             return Some(connection);
         }
+    }
+
+    /// Whether handshakes have waited long enough while others had their turns.
+    #[cold]
+    fn is_step_due(&mut self) -> bool {
+        let (turns, since) = &mut self.before_step;
+        let now = clock::precise_us();
+        if *turns == 0 {
+            *since = now;
+        }
+        *turns += 1;
+        let is_due = *turns >= REQUESTS_PER_STEP || now > *since + STEP_AFTER;
+        if is_due {
+            *turns = 0;
+        }
+        is_due
     }
 
     /// The next of the streams that share this entry of the queue.
@@ -422,6 +441,25 @@ mod tests {
         .collect();
         assert_eq!(order[..6], [false, true, true, false, true, true]);
         assert_eq!((order.len(), order.iter().filter(|is_plain| **is_plain).count()), (15, 6));
+    }
+
+    #[test]
+    fn handshakes_have_turns_between_streams() {
+        let mut connections = Connections::default();
+        let handshake = arrive(&mut connections, None);
+        let parent = arrive(&mut connections, None);
+        let streams = [(); 40].map(|()| arrive(&mut connections, Some(parent)));
+        let connection = connections.of(handshake).connection.as_mut().unwrap();
+        connection.transition(crate::connection::state::PhaseEvent::BeginHandshake);
+        for index in streams.into_iter().chain([handshake]) {
+            connections.enqueue(index);
+        }
+        let mut order = std::iter::from_fn(|| {
+            // The poller is asked before each stream that takes long.
+            connections.start_round();
+            connections.take_ready().map(|connection| connection.slot().0)
+        });
+        assert!(order.position(|index| index == handshake).unwrap() < REQUESTS_PER_STEP as usize);
     }
 
     #[test]
