@@ -84,6 +84,11 @@ impl Queued {
     pub(crate) fn note_sent(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
+
+    /// Content that the connection has sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
 }
 
 /// The queue of one connection, or of one stream.
@@ -306,7 +311,7 @@ impl SendQueue {
 
 /// Content that a connection has sent of all its streams.
 fn sent_of_connection(queued: Option<&Queued>) -> u64 {
-    queued.map_or(0, |all| all.sent.load(Ordering::Relaxed))
+    queued.map_or(0, Queued::sent)
 }
 
 impl Drop for SendQueue {

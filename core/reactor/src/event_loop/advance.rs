@@ -216,7 +216,10 @@ fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Con
                 let lost = connection.fault();
                 release::cut_short(state, connection, lost);
             }
-            Flushed::Blocked | Flushed::Paused => {
+            flushed @ (Flushed::Blocked | Flushed::Paused) => {
+                if flushed == Flushed::Paused {
+                    poll::note_long_turn(state);
+                }
                 state.log_sent(&mut connection);
                 match connection.socket.slow_reader_deadline(state.timeouts.response_rate()) {
                     Some(deadline) if !expired || !state.is_overdue() => {

@@ -136,6 +136,9 @@ fn act(state: &State, streams: &Arc<Multiplexed>, turn: Turn) -> bool {
         add(state, streams, begun);
     }
     let (sent, has_more) = streams.send_streams();
+    if has_more {
+        poll::note_long_turn(state);
+    }
     let ready = [turn.ready, sent].concat();
     if !ready.is_empty() {
         poll::deliver(state, &ready);
@@ -193,22 +196,40 @@ pub(crate) fn wait(
     interest: Interest,
     milliseconds: u64,
 ) {
+    if wait_in_turns(state, socket, stream, interest, milliseconds) {
+        // What has come is not kept waiting until the other streams have sent everything.
+        let slot = stream.connection().slot();
+        poll::deliver(state, &[Ready { slot, readable: true, writable: false, hangup: false }]);
+    }
+}
+
+/// `true`: another turn of the connection is due.
+fn wait_in_turns(
+    state: &Arc<State>,
+    socket: &SharedSocket,
+    stream: &StreamSocket,
+    interest: Interest,
+    milliseconds: u64,
+) -> bool {
     let (streams, number) = (stream.connection(), stream.number());
     let until = clock::now().saturating_add(milliseconds);
     let turns = streams.turns_of(number);
+    let mut has_more = false;
     loop {
         let seen = streams.changes();
         let is_blocked = !socket.has_room() || !(streams.may_send(number) || streams.turns_of(number) != turns);
         let has_come = (interest.data && streams.may_receive(number)) || (interest.room && !is_blocked);
         let left = until.saturating_sub(clock::now());
         if has_come || left == 0 || streams.is_gone(number) || socket.is_disconnected() {
-            return;
+            return has_more;
         }
-        if let Waiting::Reads { reads, writes, wakeup } = streams.wait(seen, left) {
+        if has_more {
+            has_more = act(state, streams, streams.turn(true));
+        } else if let Waiting::Reads { reads, writes, wakeup } = streams.wait(seen, left) {
             let is_interrupted = streams.wait_for_socket(&wakeup, reads, writes, left);
-            while act(state, streams, streams.turn(true)) {}
+            has_more = act(state, streams, streams.turn(true));
             if is_interrupted {
-                return;
+                return has_more;
             }
         }
     }

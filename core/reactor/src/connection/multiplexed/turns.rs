@@ -6,6 +6,7 @@ use std::mem;
 use crate::connection::multiplexed::Multiplexed;
 use crate::connection::multiplexed::streams::{Ready, Turn};
 use crate::connection::send_queue::Flushed;
+use crate::limits::SENT_AT_ONCE;
 use crate::sys::{Errno, clock};
 
 /// Bytes received in a turn: content stays in the cache of the processor until its stream has its turn.
@@ -16,8 +17,8 @@ thread_local! {
     static ROOM_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
 }
 
-/// Streams that send [`crate::limits::SENT_AT_ONCE`] and have more, before others than this connection have their turn.
-const LONG_TURNS: u32 = 4;
+/// Bytes that the streams send together before others than this connection have their turn. Each of them may exceed it by one piece.
+const SENT_IN_TURN: u64 = 4 * SENT_AT_ONCE as u64;
 
 impl Multiplexed {
     /// Takes what was received before this was made.
@@ -96,12 +97,12 @@ impl Multiplexed {
     /// Has the streams send what waits on them, one after the other in the order of the protocol, as long as the socket takes it.
     /// Returns which of them have something else to do, and whether there is more to send.
     pub(crate) fn send_streams(&self) -> (Vec<Ready>, bool) {
-        let (mut ready, mut long_turns, mut state) = (Vec::new(), 0, self.lock());
+        let (mut ready, mut state, sent) = (Vec::new(), self.lock(), self.queued.sent());
         if mem::replace(&mut state.is_sending, true) {
             // Another thread does, and goes on with what has come by now.
             return (ready, false);
         }
-        while long_turns < LONG_TURNS
+        while self.queued.sent() - sent < SENT_IN_TURN
             && let Some(stream) = state.protocol.next_writable()
         {
             let of_stream = state.streams.get_mut(&stream);
@@ -116,7 +117,6 @@ impl Multiplexed {
             if let Some((slot, queue)) = queue {
                 let flushed = queue.send_on();
                 has_more = flushed == Flushed::Paused;
-                long_turns += u32::from(has_more);
                 if matches!(flushed, Flushed::Everything | Flushed::Broken) || queue.is_awaited() {
                     ready.push(Ready { slot, readable: false, writable: true, hangup: false });
                 }
@@ -126,5 +126,152 @@ impl Multiplexed {
         }
         state.is_sending = false;
         (ready, state.protocol.has_writable())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Arc, Weak};
+
+    use super::*;
+    use crate::connection::coalesced::CoalescedSender;
+    use crate::connection::multiplexed::streams::ResponseQueue;
+    use crate::connection::multiplexed::{Carrier, Origin, StreamOwner};
+    use crate::connection::send_queue::Queued;
+    use crate::connection::stream_protocol::{StreamEvent, StreamProtocol};
+    use crate::sys::BorrowedFd;
+
+    /// A protocol all of whose streams may send, the last first.
+    struct Writable(Vec<u32>);
+
+    impl StreamProtocol for Writable {
+        fn next_writable(&mut self) -> Option<u32> {
+            self.0.pop()
+        }
+        fn has_writable(&self) -> bool {
+            !self.0.is_empty()
+        }
+        fn end_turn(&mut self, _: u32, _: bool) {}
+        fn receive<'a>(&mut self, _: &mut &'a [u8]) -> StreamEvent<'a> {
+            StreamEvent::NeedMore
+        }
+        fn wants_input(&self) -> bool {
+            true
+        }
+        fn consumed(&mut self, _: u32, _: u32) {}
+        fn widen(&mut self, _: u32) {}
+        fn send_head(&mut self, _: u32, _: u16, _: &[u8], _: bool) -> bool {
+            false
+        }
+        fn send_data(&mut self, _: u32, _: &[u8], _: bool) -> Option<usize> {
+            None
+        }
+        fn send_trailers(&mut self, _: u32, _: &[u8]) -> bool {
+            false
+        }
+        fn begin_data(&mut self, _: u32, _: usize) -> usize {
+            0
+        }
+        fn push_content(&mut self, _: &[u8]) {}
+        fn room(&self, _: u32) -> usize {
+            0
+        }
+        fn take_turn(&mut self, _: u32) -> bool {
+            false
+        }
+        fn waits_for_turn(&self, _: u32) -> bool {
+            false
+        }
+        fn close(&mut self, _: u32) {}
+        fn cancel(&mut self, _: u32) {}
+        fn output(&self) -> &[u8] {
+            b""
+        }
+        fn sent(&mut self, _: usize) {}
+        fn pass(&mut self, _: u32) {}
+        fn take_resets(&mut self) -> [u32; 2] {
+            [0; 2]
+        }
+        fn is_mid_frame(&self) -> bool {
+            false
+        }
+        fn begin_shutdown(&mut self) {}
+        fn finish_shutdown(&mut self) {}
+        fn is_finished(&self) -> bool {
+            false
+        }
+    }
+
+    struct Nowhere(std::fs::File);
+
+    impl Carrier for Nowhere {
+        fn receive(&self, _: &mut [u8]) -> Result<usize, Errno> {
+            Err(Errno::AGAIN)
+        }
+        fn may_have_more(&self, _: usize, _: usize) -> bool {
+            false
+        }
+        fn send(&self, bytes: &[u8], _: bool) -> Result<usize, Errno> {
+            Ok(bytes.len())
+        }
+        fn sends_files(&self) -> bool {
+            false
+        }
+        fn send_file(&self, _: BorrowedFd<'_>, _: &mut u64, _: usize) -> Result<usize, Errno> {
+            Err(Errno::AGAIN)
+        }
+        fn fd(&self) -> BorrowedFd<'_> {
+            crate::sys::AsFd::as_fd(&self.0)
+        }
+    }
+
+    impl StreamOwner for Nowhere {
+        fn tell(&self, _: &[Ready]) {}
+    }
+
+    /// A response of so many bytes, which the client takes at once.
+    struct Response(usize, Arc<Queued>, AtomicU32);
+
+    impl ResponseQueue for Response {
+        fn send_on(&self) -> Flushed {
+            self.2.fetch_add(1, Ordering::Relaxed);
+            self.1.note_sent(self.0);
+            Flushed::Everything
+        }
+        fn is_awaited(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn many_responses_that_are_taken_at_once_are_more_than_one_turn() {
+        const LENGTH: usize = 200_000;
+        const STREAMS: u32 = 40;
+        let carrier = Arc::new(Nowhere(tempfile::tempfile().unwrap()));
+        let owner: Weak<dyn StreamOwner> = Weak::<Nowhere>::new();
+        let origin = Origin {
+            listener: 0,
+            peer: None,
+            is_trusted: false,
+            is_secure: true,
+            over_tls: true,
+            tls_variables: Vec::new(),
+        };
+        let protocol = Box::new(Writable((0..STREAMS).collect()));
+        let sender = Arc::new(CoalescedSender::new());
+        let streams = Multiplexed::new(carrier, owner, sender, (0, 0), origin, protocol, Box::leak(Box::default()));
+        let response = Arc::new(Response(LENGTH, Arc::clone(&streams.queued), AtomicU32::new(0)));
+        for stream in 0..STREAMS {
+            streams.lock().begin(stream, None, false);
+            let queue: Weak<Response> = Arc::downgrade(&response);
+            streams.set_slot(stream, (stream, 0), queue);
+        }
+        let mut turns = 1;
+        while streams.send_streams().1 {
+            turns += 1;
+            assert!(response.2.swap(0, Ordering::Relaxed) as usize * LENGTH <= SENT_IN_TURN as usize + LENGTH);
+        }
+        assert!(turns >= 7);
     }
 }
