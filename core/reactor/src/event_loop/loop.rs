@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::event_loop::advance::{self, Advanced};
 use crate::exchange::Exchange;
 use crate::scheduler::state::State;
-use crate::scheduler::threads::{self, Waited};
+use crate::scheduler::threads::{self, Taken, Waited};
 
 /// Outcome of [`crate::Reactor::wait_next`].
 #[derive(Debug)]
@@ -32,9 +32,14 @@ pub(crate) fn try_next(state: &Arc<State>, may_wait: bool) -> Option<Exchange> {
     loop {
         // Or else the addresses of all that a turn may need are computed before the loop: 1 % of the instructions of a request.
         let state = black_box(state);
-        let (connection, arrived) = threads::take(state)?;
+        let Taken { connection, arrived, is_undispatched } = threads::take(state)?;
         match advance::advance(state, connection, arrived, may_wait) {
-            Advanced::Request(exchange) => return Some(exchange),
+            Advanced::Request(exchange) => {
+                if is_undispatched {
+                    threads::dispatch(state);
+                }
+                return Some(exchange);
+            }
             Advanced::Nothing => {}
             Advanced::NeedsBlockingIo => return None,
         }

@@ -178,6 +178,25 @@ impl LeaderFollowers {
         self.hand_on(me)
     }
 
+    /// This thread is about to receive or send for a moment, and runs no request.
+    #[inline]
+    pub(crate) fn note_turn(&mut self, me: ThreadNumber) {
+        self.progress += 1;
+        if self.eager == 0 && !self.polling {
+            self.leader = Some(me);
+        }
+    }
+
+    /// This thread is about to run a request that has become complete in such a turn.
+    pub(crate) fn dispatch_late(&mut self, me: ThreadNumber) -> Wake {
+        let other_leads = !self.polling && self.eager == 0 && self.leader.is_some_and(|leader| leader != me);
+        match self.standby {
+            _ if !other_leads => self.dispatch(me),
+            None if self.parked == 0 => self.wake_watcher(),
+            _ => Wake::None,
+        }
+    }
+
     /// This thread does not lead while it works on its request.
     #[inline]
     pub(crate) fn hand_on(&mut self, me: ThreadNumber) -> Wake {
@@ -430,6 +449,21 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_without_a_request_wakes_nobody() {
+        let mut state = busy();
+        state.eager = 2;
+        for _ in 0..10 {
+            state.note_turn(LEADER);
+        }
+        assert_eq!((state.dispatch_late(LEADER), state.eager), (Wake::Follower, 1));
+        state.start_polling(OTHER);
+        state.eager = 0;
+        state.stop_polling();
+        assert_eq!(state.dispatch_late(LEADER), Wake::None, "another thread has taken the lead meanwhile");
+        assert!(state.may_poll(OTHER));
+    }
+
+    #[test]
     fn other_threads_take_connections_while_the_leader_polls() {
         let mut state = busy();
         assert!(!state.may_take(OTHER));
@@ -445,6 +479,8 @@ mod tests {
         /// Looks for work.
         Looking,
         Polling,
+        /// Receives or sends for a moment, which may complete a request.
+        Turning,
         /// Runs a request, which may take for ever.
         Running,
         Following,
@@ -501,6 +537,11 @@ mod tests {
                 self.wake(wake);
             } else if self.state.may_take(me) && self.ready > 0 {
                 self.ready -= 1;
+                if self.any(2) == 0 {
+                    self.state.note_turn(me);
+                    self.threads[number] = Doing::Turning;
+                    return;
+                }
                 let wake = self.state.dispatch(me);
                 self.wake(wake);
                 self.threads[number] = Doing::Running;
@@ -516,8 +557,15 @@ mod tests {
         fn step(&mut self, number: usize) -> bool {
             let me = number as ThreadNumber + 1;
             let woken = self.woken.iter().position(|woken| *woken == number).map(|at| self.woken.remove(at)).is_some();
+            let completes = self.any(2) == 0;
             match self.threads[number] {
                 Doing::Looking => self.look(number),
+                Doing::Turning if completes => {
+                    let wake = self.state.dispatch_late(me);
+                    self.wake(wake);
+                    self.threads[number] = Doing::Running;
+                }
+                Doing::Turning => self.threads[number] = Doing::Looking,
                 Doing::Following if woken => {
                     self.state.unpark();
                     self.threads[number] = Doing::Looking;

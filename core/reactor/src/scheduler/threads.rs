@@ -39,10 +39,18 @@ pub(crate) fn this_thread() -> ThreadNumber {
     })
 }
 
-/// Takes the next ready connection, if there is one and this thread may; and the earliest time at which its events can have
-/// arrived.
+/// A connection whose turn it is.
+pub(crate) struct Taken {
+    pub(crate) connection: Box<Connection>,
+    /// The earliest time at which its events can have arrived.
+    pub(crate) arrived: u64,
+    /// If it comes to a request, [`dispatch`] is to be called before that is run.
+    pub(crate) is_undispatched: bool,
+}
+
+/// Takes the next ready connection, if there is one and this thread may.
 #[inline]
-pub(crate) fn take(state: &Arc<State>) -> Option<(Box<Connection>, u64)> {
+pub(crate) fn take(state: &Arc<State>) -> Option<Taken> {
     let me = this_thread();
     let mut shared = state.lock();
     if !shared.threads.may_take(me) {
@@ -69,11 +77,24 @@ pub(crate) fn take(state: &Arc<State>) -> Option<(Box<Connection>, u64)> {
         // It may have come since the last poll: another thread has read its connection.
         arrived = arrived.min(stream.begun());
     }
-    state.waiters.wake(shared.threads.dispatch(me));
-    if state.waiters.is_stalling() && !shared.threads.is_eager() {
-        state.waiters.set_stalling(false);
+    // A large body comes in many turns, and to wake another thread for each costs more than the turn.
+    let is_undispatched = connection.request.parser.is_in_body() || connection.streams.is_some();
+    if is_undispatched {
+        shared.threads.note_turn(me);
+    } else {
+        state.waiters.wake(shared.threads.dispatch(me));
+        if state.waiters.is_stalling() && !shared.threads.is_eager() {
+            state.waiters.set_stalling(false);
+        }
     }
-    Some((connection, arrived))
+    Some(Taken { connection, arrived, is_undispatched })
+}
+
+/// This thread is about to run a request whose last part has come in this turn.
+#[cold]
+pub(crate) fn dispatch(state: &State) {
+    let mut shared = state.lock();
+    state.waiters.wake(shared.threads.dispatch_late(this_thread()));
 }
 
 /// Waits until a connection may be ready: for the poller, or for a thread that does.
