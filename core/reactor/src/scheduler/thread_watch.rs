@@ -25,7 +25,8 @@ const REST: Duration = Duration::from_millis(250);
 const AWAKE: Duration = Duration::from_secs(2);
 /// A thread that gets the interpreter within this time has not waited for another one to give it up.
 const AT_ONCE: Duration = Duration::from_micros(50);
-/// Longest time between two looks at an interpreter that was held: each has the thread that holds it wait.
+/// Longest time between two looks that find that no other thread could run: each has the thread that holds the interpreter wait,
+/// or takes some of a processor that others want.
 const SELDOM: Duration = Duration::from_millis(20);
 /// For how long the state of the memory is remembered, and that a thread could not be made.
 const MEMORY: Duration = Duration::from_millis(100);
@@ -161,9 +162,9 @@ impl Watch {
             return Some(None);
         }
         let is_free = self.pool.interpreter_wait()? <= AT_ONCE;
-        let pause = if is_free { LOOK } else { (self.interpreter.1 * 2).min(SELDOM) };
-        self.interpreter = (now + pause - LOOK / 2, pause);
         let has_processor = is_free && self.has_processor(now, waits && self.threads < self.count.most());
+        let pause = if has_processor { LOOK } else { (self.interpreter.1 * 2).min(SELDOM) };
+        self.interpreter = (now + pause - LOOK / 2, pause);
         state.counters.metrics.add_interpreter_look(match (is_free, has_processor) {
             (false, _) => Found::Held,
             (true, false) => Found::NoProcessor,
