@@ -7,9 +7,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from poorhttp.plugins.monitor.saturation import Saturation
+from poorhttp.process.control_channel import ControlChannel
+from poorhttp.supervisor.worker_handle import WorkerHandle
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.health_probe import wait_status
 from tests.testkit.client import HANG
@@ -112,3 +117,44 @@ def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
         wait_status(admin, 200)
         server.wait_log("info: /-/ready is 200 again\n")
         assert server.log().count("/-/ready is") == 2
+
+
+class Status:
+    """Of a worker that begins a request between any two checks."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.checks = 0
+
+    def counts(self) -> tuple[int, int]:
+        self.begun, self.checks = self.begun + 1, self.checks + 1
+        return self.begun, 0
+
+    def in_flight(self, _: bool) -> dict[int, str]:
+        return {}
+
+    def is_full(self) -> bool:
+        return False
+
+
+def test_all_workers_are_checked_at_the_same_moments() -> None:
+    """One wakeup of the main process is for all workers, whenever each has become full."""
+    workers = [WorkerHandle(slot, slot, ControlChannel(), balances=True) for slot in range(16)]
+    statuses = [Status() for _ in workers]
+    pool = SimpleNamespace(
+        workers=dict(enumerate(workers)), scoreboard=SimpleNamespace(status=statuses.__getitem__)
+    )
+    main: Any = SimpleNamespace(generations=SimpleNamespace(serving=[pool]))
+    saturation = Saturation(main)
+    for number, worker in enumerate(workers):
+        worker.full = True
+        saturation.tick(100 + number / 20)
+    wakeups = 0
+    while (now := saturation.due()) < 110:
+        saturation.tick(now)
+        wakeups += 1
+    assert all(status.checks >= 9 for status in statuses)
+    assert wakeups <= 2 * 10
+    for worker in workers:
+        worker.channel.close()
+        worker.channel.close_child_end()

@@ -2,10 +2,14 @@
 
 A worker sends `FULL` when its last free thread gets a request. From then on, the main process
 checks it every second, until it has begun no request since the last check; so an idle server has no
-wakeups. A ping that no thread has answered shows that none was free since.
+wakeups. All workers are checked at the same moments: a wakeup costs the main process time for each
+worker, and with one for each worker that would be their number squared. A ping that no thread has
+answered shows that none was free since.
 """
 
 from __future__ import annotations
+
+import math
 
 from poorhttp import logs
 from poorhttp.supervisor.component import Component
@@ -22,6 +26,9 @@ LONG = 1.0
 
 #: Seconds between two checks: while requests begin, and at most.
 SHORTEST, LONGEST = 1.0, 8.0
+
+#: Seconds between the moments of checks.
+MOMENT = 0.5
 
 #: Seconds between two lines about the same worker.
 AGAIN = 60.0
@@ -81,7 +88,7 @@ class Saturation(Component):
                 worker.full = False
                 check = self._checks.setdefault(worker, Check())
                 check.since, check.seen = now, dict.fromkeys(dict(status.in_flight(True)), now)
-                check.next, check.pause = now + SHORTEST, SHORTEST
+                check.next, check.pause = _moment(now + SHORTEST), SHORTEST
                 check.requests = status.counts()[0]
             elif (known := self._checks.get(worker)) is not None and known.is_due(worker, now):
                 self._check(pool, worker, status, now)
@@ -116,7 +123,7 @@ class Saturation(Component):
         if full and not worker.pinged:
             worker.ping(now)
         check.pause = min(2 * check.pause, LONGEST) if idle else SHORTEST
-        check.next = now + check.pause
+        check.next = _moment(now + check.pause)
 
     def _log(
         self, pool: WorkerPool, worker: WorkerHandle, status: WorkerStatus, now: float
@@ -146,3 +153,8 @@ class Saturation(Component):
             text += f"; the oldest in flight is request {number} {line}, for {age:.1f} s at least"
         logs.write("warning", f"{pool.name}worker {worker.pid}: {text}")
         return True
+
+
+def _moment(at: float) -> float:
+    """The first moment from `at` on at which workers are checked."""
+    return math.ceil(at / MOMENT) * MOMENT

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from loadtests.studies.balance import study
+from loadtests.studies.balance.cores import Costs, expected, limit, simulated
 from loadtests.studies.balance.simulation import COMPUTING, KEPT, POLICIES, Outcome, simulate
 from loadtests.studies.balance.study import SHARED, STUDY
 from tests.lab.studies.small_run import chosen, run, tables
@@ -52,3 +54,23 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One connection has one worker, which is four times the mean.
     assert set(results.values("bursts", SHARED[4].name, "connections, 1", "requests, 1")) == {4}
     assert [row[0] for row in found["balance-wakeups"].rows] == [SHARED[2].name, SHARED[4].name]
+
+
+@pytest.mark.parametrize("checks", [None, 2])
+def test_the_model_of_many_cores_agrees_with_its_simulation(checks: float | None) -> None:
+    costs = replace(Costs(), checks=checks)
+    for workers in (1, 2, 8, 64):
+        rate = 0.5 * limit(costs, workers)[1]
+        model, found = expected(costs, workers, rate), simulated(costs, workers, rate, 2_000)
+        assert found.workers == pytest.approx(model.workers, rel=0.15)
+        assert found.lock == pytest.approx(model.lock, rel=0.1)
+        assert found.main == pytest.approx(model.main, rel=0.3, abs=0.001)
+
+
+def test_what_breaks_first() -> None:
+    """With a wake-up for each worker the main process would have no time for 256 of them."""
+    each = replace(Costs(), checks=None)
+    assert limit(each, 256) == ("main process", 0)
+    assert simulated(each, 256, 1_000, 10).main > 0.9
+    assert [limit(Costs(), workers)[0] for workers in (8, 64, 256)] == ["workers"] * 3
+    assert expected(Costs(), 256, 0).main < 0.05
