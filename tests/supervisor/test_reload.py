@@ -50,6 +50,22 @@ def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions)
 
 
 @pytest.mark.parametrize("preload", ["off", "on"])
+def test_the_main_process_keeps_no_descriptors(preload: str, versions: Versions) -> None:
+    """The memory of workers that have ended is a descriptor, which later workers would inherit."""
+    with versions.serve("forking", "--preload", preload) as server:
+        open_files = Path(f"/proc/{server.process.pid}/fd")
+        reload(server)
+        wait_for(
+            lambda: len(children(server.process.pid)) == server.workers + (preload == "on"),
+            "the end of the first workers",
+        )
+        before = len(list(open_files.iterdir()))
+        for times in range(2, 6):
+            reload(server, times)
+        wait_for(lambda: len(list(open_files.iterdir())) <= before, "the end of the workers before")
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
 def test_a_version_that_cannot_be_loaded(preload: str, versions: Versions) -> None:
     with versions.serve("forking", "--preload", preload) as server:
         with Load(server.port) as load:
