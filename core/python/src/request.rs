@@ -177,7 +177,7 @@ impl Request {
             }
             _ => {}
         }
-        exchange.start(text(status)?, |write| write_fields(fields, write))?;
+        exchange.start(text(status)?, |out| write_fields(fields, |name, value| out.field(name, value)))?;
         Ok(())
     }
 
@@ -354,7 +354,8 @@ impl Request {
         if exchange.response().is_started() {
             return Err(PyRuntimeError::new_err("the response was started a second time"));
         }
-        Ok(exchange.start(status, |write| write_byte_fields(&pairs, status.starts_with("426"), write))?)
+        let is_426 = status.starts_with("426");
+        Ok(exchange.start(status, |out| write_byte_fields(&pairs, is_426, |name, value| out.field(name, value)))?)
     }
 
     /// Sends the head, as the body comes later.
@@ -382,7 +383,7 @@ impl Request {
     fn finish_with_trailers(&self, py: Python<'_>, headers: &Bound<'_, PyAny>) -> Result<(), Failure> {
         let pairs = headers.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let mut lines = Vec::new();
-        write_byte_fields(&pairs, false, &mut |name, value| Response::trailer(&mut lines, name, value))?;
+        write_byte_fields(&pairs, false, |name, value| Response::trailer(&mut lines, name, value))?;
         self.note_variables(py);
         self.send_with(py, 0, |exchange| {
             self.save_name(exchange);

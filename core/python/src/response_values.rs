@@ -49,7 +49,7 @@ impl From<Failure> for PyErr {
 #[inline]
 pub(crate) fn write_fields<E: Into<Failure>>(
     fields: &Bound<'_, PyList>,
-    write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
+    mut write: impl FnMut(&str, &str) -> Result<(), E>,
 ) -> Result<(), Failure> {
     for field in fields {
         let pair = field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
@@ -76,7 +76,7 @@ const OF_CONNECTION: [&[u8]; 6] =
 pub(crate) fn write_byte_fields<E: Into<Failure>>(
     fields: &[Bound<'_, PyAny>],
     is_426: bool,
-    write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
+    mut write: impl FnMut(&str, &str) -> Result<(), E>,
 ) -> Result<(), Failure> {
     for field in fields {
         let (name, value) = match (field.cast::<PyTuple>(), field.cast::<PyList>()) {

@@ -161,7 +161,7 @@ fn path(exchange: &Exchange) -> String {
 }
 
 fn start(exchange: &mut Exchange, fields: &[(&str, &str)]) {
-    exchange.start("200 OK", |write| fields.iter().try_for_each(|(name, value)| write(name, value))).unwrap();
+    exchange.start("200 OK", |out| fields.iter().try_for_each(|(name, value)| out.field(name, value))).unwrap();
 }
 
 /// Answers with the path and, behind a space, the body of the request.
@@ -837,9 +837,9 @@ fn a_request_that_is_dropped_ends_its_connection() {
 #[test]
 fn invalid_responses_never_reach_the_client() {
     let server = Server::new(1, options(patient()), |mut exchange| {
-        let wrong = exchange.start("200 OK", |write| {
-            write("X-Good", "1")?;
-            write("X-Bad", "a\r\nSet-Cookie: b")
+        let wrong = exchange.start("200 OK", |out| {
+            out.field("X-Good", "1")?;
+            out.field("X-Bad", "a\r\nSet-Cookie: b")
         });
         assert!(matches!(wrong, Err(SendError::Invalid(_))));
         assert!(matches!(exchange.start("2 00", |_| Ok(())), Err(SendError::Invalid(_))));

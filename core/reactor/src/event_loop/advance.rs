@@ -368,7 +368,7 @@ fn resume_body(state: &State, mut connection: Box<Connection>) -> Option<Box<Con
 #[cold]
 fn answer_options(mut exchange: Exchange) {
     let allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-    if exchange.start("204 No Content", |field| field("Allow", allowed)).is_ok() {
+    if exchange.start("204 No Content", |out| out.field("Allow", allowed)).is_ok() {
         let _ = exchange.end();
     }
 }

@@ -52,7 +52,7 @@ use crate::sys::socket::Transport;
 use crate::sys::{Errno, OwnedFd, net};
 use crate::websocket::offered::Offered;
 use crate::websocket::upgraded::Upgraded;
-use poorhttp_files::{Part, Reply, SendfileTarget};
+use poorhttp_files::{Part, Reply, SendfileRoots, SendfileTarget};
 use poorhttp_http::{Head, Invalid, Response, TrustedProxies};
 
 /// Who makes the response.
@@ -79,6 +79,31 @@ pub struct Exchange {
     made_by: MadeBy,
     /// The application may change the protocol of the connection, or has done so.
     offered: Option<Box<Offered>>,
+}
+
+/// Writes the header fields of a response that [`Exchange::start`] begins.
+#[derive(Debug)]
+pub struct FieldWriter<'a> {
+    response: &'a mut Response,
+    out: &'a mut Vec<u8>,
+    sendfile_roots: &'a SendfileRoots,
+    made_by: &'a mut MadeBy,
+}
+
+impl FieldWriter<'_> {
+    /// Writes a field, unless it names a file that is sent.
+    #[inline(always)]
+    pub fn field(&mut self, name: &str, value: &str) -> Result<(), SendError> {
+        if !self.sendfile_roots.is_empty()
+            && let Some(file) = self.sendfile_roots.target_of(name, value)
+        {
+            if !matches!(self.made_by, MadeBy::Other) {
+                *self.made_by = MadeBy::Named(file);
+            }
+            return Ok(());
+        }
+        Ok(self.response.field(self.out, name, value)?)
+    }
 }
 
 impl Exchange {
@@ -353,28 +378,21 @@ impl Exchange {
         Ok(self.writer.send_interim(&interim)?)
     }
 
-    /// Starts the response: writes the status line, and calls `fields`, which writes the header fields by the function it is
-    /// given. On an error nothing is written.
+    /// Starts the response: writes the status line, and calls `fields`, which writes the header fields. On an error nothing is
+    /// written.
+    #[inline]
     pub fn start<E: From<SendError>>(
         &mut self,
         status: &str,
-        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), SendError>) -> Result<(), E>,
+        fields: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let ResponseWriter { state, stream, response, .. } = &mut self.writer;
         let out = stream.as_mut().ok_or(SendError::Over)?.output();
         let (sendfile_roots, made_by) = (&state.responding.sendfile_roots, &mut self.made_by);
         response.start(out, status).map_err(SendError::from)?;
-        let result = fields(&mut |name, value| {
-            if !sendfile_roots.is_empty()
-                && let Some(file) = sendfile_roots.target_of(name, value)
-            {
-                if !matches!(made_by, MadeBy::Other) {
-                    *made_by = MadeBy::Named(file);
-                }
-                return Ok(());
-            }
-            Ok(response.field(out, name, value)?)
-        });
+        let mut writer = FieldWriter { response, out, sendfile_roots, made_by };
+        let result = fields(&mut writer);
+        let FieldWriter { response, out, made_by, .. } = writer;
         if result.is_err() {
             response.restart(out);
             if matches!(made_by, MadeBy::Named(_)) {
