@@ -10,7 +10,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
 from poorhttp.process.signals import signal
-from poorhttp.supervisor.scoreboard import Totals
+from poorhttp.supervisor.scoreboard import SETTLED, Totals
 from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
@@ -102,6 +102,8 @@ class Generations:
             services, last = {pool.service for pool in self}, self._has_no_workers
             tick = self.hooks.tick
             attempt("the delivery of hooks", lambda: tick(now, services, last=last))
+        for totals in self.totals.values():
+            totals.fold()
         self.retiring[:] = [pool for pool in self.retiring if not pool.ended]
 
     def filenos(self) -> list[int]:
@@ -109,9 +111,11 @@ class Generations:
         return list(self.hooks.filenos()) if self.hooks is not None else []
 
     def due(self) -> float:
-        if self.hooks is None:
-            return float("inf")
-        return 0.0 if self._has_no_workers and not self.hooks.ends_at else self.hooks.due()
+        # Until the main processes before have ended.
+        times = [time.monotonic() + SETTLED for each in self.totals.values() if each.before]
+        if self.hooks is not None:
+            times += [self.hooks.due() if self.hooks.ends_at or not self._has_no_workers else 0.0]
+        return min(times, default=float("inf"))
 
     def alive(self, service: str) -> list[WorkerStatus]:
         """Return the statuses of the workers of a service."""

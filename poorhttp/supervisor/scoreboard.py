@@ -37,8 +37,7 @@ REFORKS = 8
 SETTLED = 5.0
 
 #: What a new main process inherits: the totals of a service, and the statuses of workers.
-TOTALS = "totals"
-WORKERS = "workers"
+TOTALS, WORKERS = "totals", "workers"
 
 
 class Scoreboard:
@@ -122,15 +121,13 @@ class Totals:
     @property
     def restarts(self) -> dict[str, int]:
         """How many workers were replaced, by reason."""
-        return {reason: self._own_number(number) for number, reason in enumerate(RESTARTS)}
+        ended = self.all_ended()
+        return {name: sum(each.own_number(n) for each in ended) for n, name in enumerate(RESTARTS)}
 
     @property
     def reforks(self) -> int:
         """How often all workers were replaced by forks of one of them."""
-        return self._own_number(REFORKS)
-
-    def _own_number(self, which: int) -> int:
-        return sum(each.own_number(which) for each in self.all_ended())
+        return sum(each.own_number(REFORKS) for each in self.all_ended())
 
     def all_ended(self) -> list[WorkerStatus]:
         """Return `ended`, and that of each main process before."""

@@ -270,6 +270,19 @@ def test_what_is_left_behind_is_added_up_and_freed(admin: Admin, tmp_path: Path)
         end(server, main)
 
 
+def test_what_is_left_behind_is_freed_unasked(tmp_path: Path) -> None:
+    """Else each upgrade would leave two descriptors, which workers and later processes inherit."""
+    pidfile = tmp_path / "pid"
+    launcher = patched("poorhttp.supervisor.scoreboard", SETTLED=0.05)
+    with Server(APP, "threading", "--pidfile", str(pidfile), launcher=launcher) as server:
+        main = server.process.pid
+        own = memories(main)
+        for number in range(1, 3):
+            main = upgrade(server, pidfile, number)
+        wait_for(lambda: memories(main) == own, "the end of the memory of main processes before")
+        end(server, main)
+
+
 def test_a_worker_that_was_stopped(admin: Admin) -> None:
     """And was killed for that, has a reason of its own."""
     launcher = patched("poorhttp.supervisor.worker_handle", STOPPED=0.1)
