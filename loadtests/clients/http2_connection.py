@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loadtests.clients.http2_frames import (
@@ -20,11 +21,15 @@ from loadtests.clients.http2_frames import (
     SETTINGS,
     frame,
     frames,
+    window_update,
 )
 from loadtests.measure.waiting import HANG
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+OPENING = frame(SETTINGS, 0, 0) + window_update(0, 1 << 30)
+"""No settings, and room for all answers, as browsers make it: only streams have narrow windows."""
 
 
 class Http2Connection:
@@ -39,7 +44,7 @@ class Http2Connection:
         closed: the server has closed it.
     """
 
-    def __init__(self, port: int, opening: bytes = frame(SETTINGS, 0, 0)) -> None:
+    def __init__(self, port: int, opening: bytes = OPENING) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), HANG)
         self.port: int = self.socket.getsockname()[1]
         self.sent = 0
@@ -86,7 +91,10 @@ class Http2Connection:
             except BlockingIOError:
                 continue
             except ConnectionError:
-                # The reset behind what the server has sent; that may still be there to read.
+                # What the server has sent before may still be there to read.
+                with suppress(ConnectionError):
+                    while not self.closed:
+                        self._read()
                 self.closed = True
 
     def _read(self) -> None:

@@ -104,7 +104,9 @@ class Generations:
             attempt("the delivery of hooks", lambda: tick(now, services, last=last))
         for totals in self.totals.values():
             totals.fold()
-        self.retiring[:] = [pool for pool in self.retiring if not pool.ended]
+        for pool in [pool for pool in self.retiring if pool.ended]:
+            self.retiring.remove(pool)
+            del pool.spawner.pool  # a circle, which would keep its memory: that is a descriptor
 
     def filenos(self) -> list[int]:
         """Return descriptors to wait for, besides the control channels."""
@@ -264,8 +266,7 @@ class Generations:
         return pool
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
-        wanted = {*_listeners_of([*self.serving, *self.starting])}
-        unwanted = {*listeners} - wanted
+        unwanted = {*listeners} - {*_listeners_of([*self.serving, *self.starting])}
         drain_handshakes(unwanted)
         for listener in unwanted:
             listener.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterator
 
 from poorhttp import logs as log
@@ -88,7 +87,7 @@ class WorkerPool:
         self.service = service
         self.totals = totals
         self.spawner = spawner or MainSpawner(service)
-        self.spawner.pool = weakref.proxy(self)  # no circle: its memory is a descriptor
+        self.spawner.pool = self
         self.report = report
         self.settings = service.settings
         self.count = service.settings.worker_count

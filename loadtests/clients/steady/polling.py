@@ -95,7 +95,7 @@ class World:
 
 
 class Client:
-    """A thread that takes `turn` after turn, with this pause, until it is over."""
+    """A thread that takes `turn` after turn, one at least, with this pause, until it is over."""
 
     def __init__(self, world: World, name: str, pause: float, turn: Turn) -> None:
         self.world = world
@@ -163,6 +163,7 @@ class Client:
         return all(answered)
 
     def _run(self) -> None:
+        self._turn(self)
         while not self.world.over.wait(self._pause):
             self._turn(self)
         self.hang_up()
