@@ -9,8 +9,6 @@ answered shows that none was free since.
 
 from __future__ import annotations
 
-import math
-
 from poorhttp import logs
 from poorhttp.supervisor.component import Component
 
@@ -157,4 +155,4 @@ class Saturation(Component):
 
 def _moment(at: float) -> float:
     """The first moment from `at` on at which workers are checked."""
-    return math.ceil(at / MOMENT) * MOMENT
+    return -(-at // MOMENT) * MOMENT  # `math` is a library of its own, and takes memory
