@@ -56,7 +56,8 @@ def test_the_main_process_keeps_no_descriptors(preload: str, versions: Versions)
         open_files = Path(f"/proc/{server.process.pid}/fd")
         reload(server)
         wait_for(
-            lambda: len(children(server.process.pid)) == server.workers + (preload == "on"),
+            # The preloader ends a little later, if not sooner than the first workers.
+            lambda: len(children(server.process.pid)) <= server.workers + 1,
             "the end of the first workers",
         )
         before = len(list(open_files.iterdir()))
