@@ -23,7 +23,8 @@ from loadtests.studies.engine import Trial
 NAME = "attacks"
 ATTACKED = Application("loadtests/apps", "attacked", "app")
 REQUESTS = "GET of HTTP/1.1, pipelined"
-"""What attacks are compared with: honest requests, as fast as they can be sent."""
+"""What attacks are compared with: honest requests, as fast as they can be sent. Attacks by whole
+requests are compared with those of HTTP/2, which have a third of the bytes."""
 HELD = 10
 """Connections that stop in time and are kept, for their memory."""
 PAUSE = 0.002
@@ -116,11 +117,12 @@ def _reader(field: str, servers: Sequence[str], scale: float, against: bool) -> 
     def read(results: Results) -> Places:
         places: dict[str, Spread] = {}
         for server in servers:
-            usual = results.rounds(REQUESTS, server, field)
             for attack in ATTACKS:
                 found = results.rounds(attack.name, server, field)
                 if attack.name in WHOLE_REQUESTS or not found:
                     continue
+                honest = WHOLE_REQUESTS[0] if attack.waits else REQUESTS
+                usual = results.rounds(honest, server, field)
                 values = (
                     value / (usual[key] if against else 1) * scale for key, value in found.items()
                 )
