@@ -64,7 +64,6 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         while query and not os.path.exists(query):
             await asyncio.sleep(0.01)
         await send({"type": "http.response.body"})
-        assert (await receive())["type"] == "http.request"
         assert (await receive())["type"] == "http.disconnect"
     elif path == "/file":
         links = [b"</a.css>; rel=preload", b"</b.css>; rel=preload"]
@@ -161,6 +160,13 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if how == "unknown":
         raise ValueError("only http")
     assert (await receive())["type"] == "lifespan.startup"
+    if how == "waits":
+        note("waits")
+        try:
+            await asyncio.sleep(600)
+        finally:
+            await asyncio.sleep(0)
+            note("woken")
     if how == "raises":
         raise RuntimeError("no database")
     if how == "fails":

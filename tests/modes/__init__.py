@@ -4,6 +4,7 @@ test_application_edge_cases.py   Broken exceptions, pipelined answers, forks, cl
 test_application_faults.py       Faults of applications: the client's response and the log
 test_asgi.py                     Mode asyncio: ASGI applications, and WSGI in threads
 test_asgi_life.py                Mode asyncio: reload, upgrade, stop and a killed worker
+test_asgi_peers.py               What other ASGI servers test: scripts of applications, verdicts
 test_asgi_websocket.py           WebSockets of ASGI applications
 test_autoscaling.py              Threads and workers follow the load
 test_backlog.py                  Connections that wait to be accepted by busy workers

@@ -20,7 +20,7 @@ from tests.support import http2_client, tls_client
 from tests.support.certificate import certificate
 from tests.support.development import Started
 from tests.testkit.client import Connection, receive_until
-from tests.testkit.server import ROOT, Server, command, run, wait_for
+from tests.testkit.server import ROOT, Program, Server, command, run, wait_for
 
 APP = "tests/apps/asgi.py"
 
@@ -413,6 +413,19 @@ def test_startup_that_fails(how: str, option: str, words: str) -> None:
     done = run(*words_of, env={"LIFESPAN": how})
     assert done.returncode == 4, done.stderr
     assert f"poorhttp: {APP}:app (lifespan): {words}" in done.stderr
+
+
+def test_stop_during_a_startup(tmp_path: Path) -> None:
+    """The lifespan is cancelled, which is no failure."""
+    notes = tmp_path / "notes"
+    notes.touch()
+    words = command("serve", f"{APP}:app", "--bind", "127.0.0.1:0", "--mode", "asyncio", *LOOP)
+    with Program(*words, env={"LIFESPAN": "waits", "NOTES": str(notes)}) as server:
+        wait_for(lambda: notes.read_text() == "waits\n", "the startup")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert notes.read_text() == "waits\nwoken\n"
+        assert server.log() == ""
 
 
 @pytest.mark.parametrize(("how", "option"), [("unknown", "auto"), ("fails", "off")])

@@ -241,6 +241,10 @@ def test_a_client_that_does_not_read() -> None:
         wait_event(server, "sent")
         # At least the last one is answered.
         assert receive(connection, 3) == b"\x8a\x01p"
+        leaver = raw(server, f"/large?{size}")
+        assert receive(leaver, len(header)) == header
+        leaver.reset()
+        wait_event(server, "an OSError")
 
 
 #: More than the kernel and the server keep for an application that takes nothing.
@@ -284,6 +288,10 @@ def test_messages_that_are_too_large() -> None:
                 assert code(connection) == 1009
             else:
                 assert len(receive(connection, most + 10)) == most + 10
+        connection = raw(server, "/echo")
+        connection.send(Frame("binary", payload[1:], fin=False).encoded())
+        connection.send(Frame("more", b"x").encoded())
+        assert code(connection) == 1009
         with opened(server, "/echo", compression="deflate") as client:
             client.send(b"\0" * 50_000_000)
             with pytest.raises(ConnectionClosed):

@@ -98,7 +98,7 @@ class HttpExchange:
                 await self._wait(data=True)
             finally:
                 timer.cancel()
-        if not self._given:
+        if not self._given and self._phase != ENDED:
             self._given = True
             return {"type": "http.request", "body": self._whole_body(), "more_body": False}
         while not (self._phase == ENDED or self._is_left or self.request.client_disconnected()):
@@ -198,9 +198,8 @@ class HttpExchange:
 
     def _whole_body(self) -> bytes:
         """Return the body that the server has received before; mostly empty."""
-        if self._phase == ENDED or not any(
-            name in (b"content-length", b"transfer-encoding") for name, _ in self._scope["headers"]
-        ):
+        framing = b"content-length", b"transfer-encoding"
+        if not any(name in framing for name, _ in self._scope["headers"]):
             return b""
         environ = self.request.take_environ()
         body: bytes = environ["wsgi.input"].read()

@@ -35,8 +35,7 @@ class Lifespan:
         """Wait until the application has started, or is known not to take part in the protocol.
 
         Raises:
-            ApplicationError: its startup has failed, or it does not know the protocol although that
-                `is_required`.
+            ApplicationError: its startup has failed, or it does not know what `is_required`.
         """
         self._task = self._loop.create_task(self._run(is_required=is_required))
         if await self._started:
@@ -46,15 +45,18 @@ class Lifespan:
         """Tell the application that no more requests come, and wait until it has finished."""
         if self._task is None or self._task.done():
             return
-        self._stopping.set_result(None)
+        if self._started.cancel():
+            # The server stops before the application has started.
+            self._task.cancel()
+        else:
+            self._stopping.set_result(None)
         ends = self._stopped, self._task
         done, _ = await asyncio.wait(ends, timeout=timeout, return_when="FIRST_COMPLETED")
         if not done:
             logs.write("error", f"{self._name}: the shutdown takes longer than graceful_timeout")
         elif self._stopped.done() and self._stopped.result():
             logs.write("error", f"{self._name}: the shutdown failed: {self._stopped.result()}")
-        if not self._task.done():
-            await asyncio.wait((self._task,), timeout=0.1)
+        await asyncio.wait((self._task,), timeout=0.1)
         self._task.cancel()
 
     @property
@@ -69,8 +71,8 @@ class Lifespan:
         }
         try:
             await self.mounted.application(scope, self._receive, self._send)
-        except Stopped:
-            raise
+        except Stopped as error:
+            self._started.set_exception(error)
         except BaseException as error:
             if self._started.done():
                 if not isinstance(error, asyncio.CancelledError):
@@ -83,11 +85,10 @@ class Lifespan:
                 logs.exception(f"{self._name}: the startup failed", error)
                 self._fail(describe(error), error)
         else:
-            if not self._started.done():
-                if is_required:
-                    self._fail("it returned without lifespan.startup.complete")
-                else:
-                    self._started.set_result(False)
+            if is_required and not self._started.done():
+                self._fail("it returned without lifespan.startup.complete")
+            elif not self._started.done():
+                self._started.set_result(False)
 
     def _fail(self, why: str, cause: BaseException | None = None) -> None:
         error = ApplicationError(f"{self._name}: the startup failed: {why}")

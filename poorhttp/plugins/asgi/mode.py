@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 from poorhttp import logs
 from poorhttp._core import client_disconnected
+from poorhttp.errors import Stopped
 from poorhttp.plugins.asgi.applications import answering
 from poorhttp.plugins.asgi.exchange import HttpExchange
 from poorhttp.plugins.asgi.lifespan import Lifespan
@@ -111,7 +112,6 @@ class EventLoop:
         self._exchanges: set[HttpExchange] = set()
         self._finished = loop.create_future()
         self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
-        #: WebSockets that applications have accepted.
         self._websockets: set[WebSocketExchange] = set()
         # WSGI applications in threads may find events of other requests.
         self._wrap_notice: Callable[..., Any] | None = None
@@ -127,7 +127,11 @@ class EventLoop:
                 self._loop.run_until_complete(each.startup(is_required=when == "on"))
             self._serve()
         finally:
-            self._shut_down()
+            try:
+                self._shut_down()
+            except Stopped:
+                # A signal to a group of processes comes a second time from the main process.
+                self._shut_down()
 
     def _serve(self) -> None:
         worker, loop = self._worker, self._loop

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #: the client has left.
 ASGI = {"version": "3.0", "spec_version": "2.4"}
 
-
 #: Codes of versions of TLS, and of cipher suites by OpenSSL's names (RFC 8446, RFC 5289, RFC 7905).
 TLS_VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
 CIPHER_SUITES = {
@@ -68,7 +67,6 @@ def of_tls(variables: dict[str, str]) -> dict[str, Any]:
     """Return the extension `tls` from variables of the environ (ASGI, TLS extension)."""
     chain = [text for name, text in variables.items() if "\n" in text]
     return {
-        # That of the server is not known here.
         "server_cert": None,
         "client_cert_chain": chain,
         "client_cert_name": variables.get("SSL_CLIENT_S_DN"),
