@@ -49,14 +49,17 @@ def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions)
         assert told(server)["gevent"] == (mode == "gevent")
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
-def test_the_main_process_keeps_no_descriptors(preload: str, versions: Versions) -> None:
+@pytest.mark.parametrize("options", [(), ("--preload",), ("--admin", "127.0.0.1:0")])
+def test_the_main_process_keeps_no_descriptors(
+    options: tuple[str, ...], versions: Versions
+) -> None:
     """The memory of workers that have ended is a descriptor, which later workers would inherit."""
-    with versions.serve("forking", "--preload", preload) as server:
+    with versions.serve("forking", *options) as server:
         open_files = Path(f"/proc/{server.process.pid}/fd")
         reload(server)
         wait_for(
-            # The preloader ends a little later, if not sooner than the first workers.
+            # The preloader ends a little later, if not sooner than the first workers; the process
+            # that answers at admin stays.
             lambda: len(children(server.process.pid)) <= server.workers + 1,
             "the end of the first workers",
         )

@@ -193,6 +193,8 @@ class AdminEndpoint:
             fork.wait(pid)
             worker.channel.close()
         self._questions.close()
+        # Circles would keep the memory of its process, which is a descriptor.
+        del self.pool.spawner.pool, self.pool
 
 
 def check(service: Settings, is_ours: Callable[[Address], bool]) -> list[Listener]:
