@@ -115,6 +115,8 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await asyncio.sleep(0)
         await answer(f"{before} {NUMBER.get()}")
     elif path == "/sleep":
+        if query == "behind":
+            await answer("all")
         EVENTS.append("sleeps")
         try:
             await asyncio.sleep(600)

@@ -374,17 +374,21 @@ def test_asgi_below_a_prefix() -> None:
         assert (scope["root_path"], scope["path"]) == ("/scope", "/scope")
 
 
-def test_stop_of_requests_that_take_too_long(tmp_path: Path) -> None:
-    """They are cancelled behind `graceful_timeout`, then the application is shut down."""
+@pytest.mark.parametrize("target", ["/sleep", "/sleep?behind"])
+def test_stop_of_requests_that_take_too_long(target: str, tmp_path: Path) -> None:
+    """They are cancelled behind `graceful_timeout`, then the application is shut down.
+
+    This holds also for those that go on behind their responses.
+    """
     notes = tmp_path / "notes"
     env = {"NOTES": str(notes), "POORHTTP_GRACEFUL_TIMEOUT": "1"}
-    with Server(f"{APP}:app", "asyncio", *LOOP, env=env) as server:
-        server.connect().send_request("GET", "/sleep")
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--drain-timeout", "0", env=env) as server:
+        server.connect().send_request("GET", target)
         wait_event(server, "sleeps")
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
         assert notes.read_text() == "started\nwoken\nstopped\n"
-        assert "GET /sleep: cancelled, because graceful_timeout is over" in server.log()
+        assert "cancelled, because graceful_timeout is over" in server.log()
         server.kill()
 
 

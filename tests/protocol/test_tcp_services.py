@@ -21,7 +21,7 @@ from poorhttp.targets import load
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.services import Tree
-from tests.testkit.client import HANG, Connection, receive
+from tests.testkit.client import HANG, Connection, receive, receive_until
 from tests.testkit.process import children
 from tests.testkit.server import Server, join, wait_for
 
@@ -118,6 +118,15 @@ def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
 
 
 @pytest.mark.each_mode
+def test_in_threads_of_mode_asyncio() -> None:
+    """An event loop is of no use to it, but the mode may be that of all services."""
+    with Server(ECHO, "asyncio", "--threads", "2") as server:
+        connections = [server.connect() for _ in range(2)]
+        for connection in connections:
+            connection.send(b"echo")
+            assert receive_until(connection, b"echo") == b"echo"
+
+
 def test_a_handler_that_fails(plain: Server) -> None:
     with begun(plain, "fault") as connection:
         host, port = connection.socket.getsockname()

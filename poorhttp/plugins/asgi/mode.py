@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 from poorhttp import logs
 from poorhttp._core import client_disconnected
+from poorhttp.config.address import is_raw_tcp
 from poorhttp.errors import Stopped
 from poorhttp.plugins.asgi.applications import answering
 from poorhttp.plugins.asgi.exchange import HttpExchange
@@ -113,6 +114,8 @@ class EventLoop:
         self._finished = loop.create_future()
         self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
         self._websockets: set[WebSocketExchange] = set()
+        # A raw TCP service has a handler that blocks.
+        self._is_raw_tcp = is_raw_tcp(worker.settings.target)
         # WSGI applications in threads may find events of other requests.
         self._wrap_notice: Callable[..., Any] | None = None
         if self._only is None:
@@ -167,11 +170,12 @@ class EventLoop:
             # This process was forked by the application, and has inherited the loop.
             self._loop.remove_reader(reactor.fileno())
             return
+        begin = self._begin_in_thread if self._is_raw_tcp else self._begin
         for _ in range(MAX_BATCH):
             request = reactor.poll()
             if request is None:
                 break
-            self._begin(request)
+            begin(request)
         else:
             self._loop.call_soon(self._serve_ready)
         if reactor.stopping and not self._deadline:
@@ -262,16 +266,19 @@ class EventLoop:
 
     def _shut_down(self) -> None:
         """Stop the applications, and end what they have left behind in the loop."""
-        left = self._deadline - time.monotonic()
-        until = self._loop.time() + max(left, LEAST_SHUTDOWN)
+        if tasks := [each.task for each in self._exchanges]:
+            # Applications go on behind their responses, until `_give_up` cancels them.
+            left = self._deadline - time.monotonic()
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=max(left, 0) + 0.1))
+        until = self._loop.time() + max(self._deadline - time.monotonic(), LEAST_SHUTDOWN)
         for each in reversed(self._lifespans):
             self._loop.run_until_complete(each.shutdown(until - self._loop.time()))
         if self._pool is not None:
             self._pool.shutdown(wait=False)
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
+        others = asyncio.all_tasks(self._loop)
+        for task in others:
             task.cancel()
-        ends = asyncio.wait(tasks, timeout=0.5) if tasks else self._loop.shutdown_asyncgens()
+        ends = asyncio.wait(others, timeout=0.5) if others else self._loop.shutdown_asyncgens()
         self._loop.run_until_complete(ends)
 
 
