@@ -8,9 +8,10 @@ import logging
 import logging.config
 import os
 from collections.abc import Callable, Iterator
-from configparser import ConfigParser
+from configparser import ConfigParser, SectionProxy
 from configparser import Error as IniError
 from importlib import import_module
+from traceback import walk_tb
 
 from poorhttp.config.ini import read_file
 from poorhttp.errors import ConfigError
@@ -159,7 +160,31 @@ def reopen() -> None:
 def _read_ini(text: str) -> None:
     parser = ConfigParser()
     parser.read_string(text)
-    logging.config.fileConfig(parser, disable_existing_loggers=False)
+    try:
+        logging.config.fileConfig(parser, disable_existing_loggers=False)
+    except Exception as error:
+        if place := _place_in_ini(error):
+            raise ConfigError(place) from error
+        raise
+
+
+def _place_in_ini(error: Exception) -> str:
+    """Return which section or option is wrong, which `fileConfig` does not say; empty: unknown."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    owner = frames[-1].f_locals.get("self")
+    if isinstance(error, KeyError) and isinstance(owner, SectionProxy):
+        return f"[{owner.name}] has no {error.args[0]}"
+    if isinstance(error, KeyError) and isinstance(owner, ConfigParser):
+        return f"there is no section [{error.args[0]}]"
+    for frame in reversed(frames):
+        if frame.f_code.co_filename == logging.config.__file__:
+            section = frame.f_locals.get("section")
+            name = section.name if isinstance(section, SectionProxy) else ""
+            if name := frame.f_locals.get("sectname", name):
+                return f"[{name}]: {_message(error)}"
+            if "llist" in frame.f_locals:
+                return "[loggers]: keys lacks root"
+    return ""
 
 
 def _read_json(text: str) -> None:
