@@ -10,6 +10,9 @@ Message = dict[str, Any]
 #: What has happened, for `/events`.
 EVENTS: list[str] = []
 
+#: Tasks of applications that have returned.
+TASKS: list[asyncio.Future[None]] = []
+
 PAGE = b"""<!doctype html><title>-</title><script>
 const socket = new WebSocket(`ws://${location.host}/echo`, ["unknown", "chat"]);
 const text = "\\u00fc".repeat(100000);
@@ -71,6 +74,14 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         raise
 
 
+async def keep_sending(send: Any) -> None:
+    try:
+        while True:
+            await send({"type": "websocket.send", "bytes": b"x" * 12_000_000})
+    except OSError as error:
+        EVENTS.append(f"an OSError: {error}")
+
+
 async def opened(path: str, query: str, scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Use a WebSocket that was accepted."""
     if path in ("/", "/echo"):
@@ -90,6 +101,12 @@ async def opened(path: str, query: str, scope: dict[str, Any], receive: Any, sen
         await send({"type": "websocket.send", "bytes": b"x" * int(query)})
         EVENTS.append("sent")
         await receive()
+    elif path == "/returns":
+        # While another task waits for room.
+        TASKS.append(asyncio.ensure_future(keep_sending(send)))
+        while not TASKS[-1].done() and "full" not in EVENTS:
+            await asyncio.sleep(0)
+            EVENTS.append("full")
     elif path == "/slow":
         while "go" not in EVENTS:
             await asyncio.sleep(0.01)

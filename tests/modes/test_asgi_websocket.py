@@ -18,7 +18,7 @@ from loadtests.studies.websocket.cases import Frame
 from tests.support.browser import Browser
 from tests.support.certificate import certificate
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, patched, wait_for
 
 websockets = pytest.importorskip("websockets")
 
@@ -245,6 +245,14 @@ def test_a_client_that_does_not_read() -> None:
         assert receive(leaver, len(header)) == header
         leaver.reset()
         wait_event(server, "an OSError")
+
+
+def test_a_task_that_waits_is_woken_at_the_end() -> None:
+    """Its client does not read, and the application has returned."""
+    launcher = patched("poorhttp.plugins.asgi.websocket", LAST_SEND=0.1)
+    with Server(APP, "asyncio", *LOOP, launcher=launcher) as server:
+        raw(server, "/returns")
+        wait_event(server, "an OSError: this WebSocket is closed")
 
 
 #: More than the kernel and the server keep for an application that takes nothing.

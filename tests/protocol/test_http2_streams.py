@@ -284,6 +284,24 @@ def test_a_client_that_leaves_streams_that_wait(mode: str, tmp_path: Path) -> No
         assert "-never\n" not in server.log()
 
 
+@pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
+def test_a_client_that_can_open_no_window_any_more(mode: str, tmp_path: Path) -> None:
+    """It has ended its side of the connection: what waits for a window of it is given up."""
+    log = tmp_path / "access"
+    options = ("--write-timeout=600", "--access-log", str(log), *LOGGED)
+    with (
+        Server(ANSWERS, mode, ON, *options) as server,
+        client(server, window=1_000, reads=False) as made,
+    ):
+        streams = [made.begin("/large") for _ in range(3)]
+        made.until(lambda: all(len(stream.body) == 1_000 for stream in streams))
+        made.socket.shutdown(socket.SHUT_WR)
+        while made.socket.recv(1 << 16):
+            pass
+        wait_for(lambda: log.read_text().count("\n") == 3, "three lines")
+        assert log.read_text() == "200 /large HTTP/2.0\n" * 3
+
+
 def test_a_request_timeout_ends_its_stream_alone() -> None:
     options = (ON, "--request-timeout=0.6")
     with Server("tests/apps/slow.py", "threading", *options) as server, client(server) as made:

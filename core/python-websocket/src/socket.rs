@@ -470,14 +470,14 @@ impl WebSocket {
         let before = mem::take(&mut this.watched);
         let (sent, fd, owners) = (this.output.total, this.fd.take(), this.owners.take());
         let frames = sent.saturating_sub(this.head as u64);
-        let waiters = mem::take(&mut this.waiters);
         this.lose();
         drop(this);
         if let (Some(fd), Some((owner, connection))) = (fd, owners) {
             watch(slf, &owner, fd.as_raw_fd(), (before, (false, false)))?;
             connection.call_method1(py, intern!(py, "note_sent"), (frames,))?;
         }
-        drop(waiters);
+        // Other tasks of the application may wait for room.
+        Self::conclude(slf, true)?;
         Ok(is_all_sent)
     }
 

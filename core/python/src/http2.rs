@@ -137,6 +137,10 @@ impl StreamProtocol for Server {
         self.0.waits_for_turn(stream)
     }
 
+    fn end_input(&mut self) {
+        self.0.end_input();
+    }
+
     fn close(&mut self, stream: u32) {
         self.0.close(stream);
     }

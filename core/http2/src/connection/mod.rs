@@ -90,7 +90,7 @@ pub enum Event<'a> {
 /// Why something is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsent {
-    /// The stream was reset, or has ended, or the connection has failed.
+    /// The stream was reset, or has ended, or the connection has failed; or the window is closed of a client that sends nothing more.
     Gone,
     /// The response already has a head, or does not have one yet.
     State,
@@ -145,6 +145,8 @@ pub struct Connection {
     shutdown: Shutdown,
     /// The client begins no more streams.
     client_leaves: bool,
+    /// Nothing more comes of the client.
+    is_input_over: bool,
     failed: Option<ConnectionError>,
 }
 
@@ -189,6 +191,7 @@ impl Connection {
             resets: [0; 2],
             shutdown: Shutdown::None,
             client_leaves: false,
+            is_input_over: false,
             failed: None,
             options,
         }
@@ -251,6 +254,11 @@ impl Connection {
     pub fn is_finished(&self) -> bool {
         let ends = self.client_leaves || matches!(self.shutdown, Shutdown::Final(_));
         self.failed.is_some() || ends && self.streams.is_empty()
+    }
+
+    /// The client has ended its side of the connection. It cannot open a window any more, so what waits for one is never sent.
+    pub fn end_input(&mut self) {
+        self.is_input_over = true;
     }
 
     /// Seconds have passed since this was last called; what the client has used up of [`Options::resets`] and [`Options::frames`]

@@ -71,6 +71,9 @@ impl Connection {
             }
             return Ok(0);
         }
+        if self.is_input_over && matches!(self.wait(stream), Some(Wait::StreamWindow | Wait::ConnectionWindow)) {
+            return Err(Unsent::Gone);
+        }
         let taken = self.room(stream).min(content.len());
         let is_whole = taken == content.len();
         let mut rest = &content[..taken];

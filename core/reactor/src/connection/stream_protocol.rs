@@ -107,6 +107,9 @@ pub trait StreamProtocol: Send {
     /// Whether a stream for which its client has room waits for its turn among the streams.
     fn waits_for_turn(&self, stream: u32) -> bool;
 
+    /// Nothing more comes of the client: a stream to which it allows no content can send none from now on.
+    fn end_input(&mut self);
+
     /// Lets go of a stream: it is reset as failed, unless it has ended.
     fn close(&mut self, stream: u32);
 

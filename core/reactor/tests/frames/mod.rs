@@ -194,6 +194,8 @@ impl StreamProtocol for Frames {
         false
     }
 
+    fn end_input(&mut self) {}
+
     fn end_turn(&mut self, stream: u32, has_more: bool) {
         if has_more {
             self.blocked.push_back(stream);

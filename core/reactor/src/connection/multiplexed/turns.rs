@@ -63,6 +63,7 @@ impl Multiplexed {
                 Err(_) => (state.has_ended, state.is_lost) = (true, true),
             }
             if state.has_ended {
+                state.protocol.end_input();
                 state.tell_end(&mut turn);
             }
         }
@@ -183,6 +184,7 @@ mod tests {
         fn waits_for_turn(&self, _: u32) -> bool {
             false
         }
+        fn end_input(&mut self) {}
         fn close(&mut self, _: u32) {}
         fn cancel(&mut self, _: u32) {}
         fn output(&self) -> &[u8] {
