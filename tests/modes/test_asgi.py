@@ -392,6 +392,20 @@ def test_stop_of_requests_that_take_too_long(target: str, tmp_path: Path) -> Non
         server.kill()
 
 
+def test_stop_of_wsgi_without_a_main_process(tmp_path: Path) -> None:
+    """What takes too long is cut off, and what waits for a thread behind it is not run any more."""
+    gate, options = tmp_path / "gate", ("--supervisor", "off", "--threads", "1")
+    env = {"POORHTTP_GRACEFUL_TIMEOUT": "0.5"}
+    with Server("tests/apps/gate.py", "asyncio", *LOOP, *options, env=env) as server:
+        server.enter(gate)
+        server.connect().send_request("GET", f"/wait?{gate}-never")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert "stopped with requests still in flight: request 1 GET /wait?" in server.log()
+        assert "-never\n" not in server.log()
+        server.kill()
+
+
 @pytest.mark.parametrize(("path", "verb"), [("/sleep", "waits"), ("/block", "is")])
 def test_request_timeout(path: str, verb: str) -> None:
     options = ("--request-timeout", "0.5")

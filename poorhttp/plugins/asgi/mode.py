@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from concurrent import futures
 from functools import partial
 from importlib.util import find_spec
 
@@ -22,11 +23,12 @@ from poorhttp.plugins.asgi.options import Asgi
 from poorhttp.plugins.asgi.scope import of_http
 from poorhttp.plugins.asgi.worker_hooks import HOOKS
 from poorhttp.plugins.native import not_built
+from poorhttp.process.signals import signal
+from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import ThreadPoolExecutor
     from contextvars import Context
     from typing import Any
 
@@ -96,7 +98,7 @@ class EventLoop:
 
     reactor: Reactor
     _interrupter: TaskInterrupter | None = None
-    _pool: ThreadPoolExecutor | None = None
+    _pool: futures.ThreadPoolExecutor | None = None
     _watch: LoopWatch | None = None
     _refuses = False  # `asgi_concurrency` is reached
     _deadline = 0.0  # until when requests may run, once the server stops
@@ -114,6 +116,8 @@ class EventLoop:
         self._finished = loop.create_future()
         self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
         self._websockets: set[WebSocketExchange] = set()
+        #: Requests of WSGI applications that run in threads, or wait for one.
+        self._in_threads: set[futures.Future[None]] = set()
         # A raw TCP service has a handler that blocks.
         self._is_raw_tcp = is_raw_tcp(worker.settings.target)
         # WSGI applications in threads may find events of other requests.
@@ -250,10 +254,10 @@ class EventLoop:
 
     def _begin_in_thread(self, request: Request) -> None:
         if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(self._worker.settings.threads, "poorhttp")
-        self._pool.submit(self._worker.serve, self._worker.application, (request,))
+            self._pool = futures.ThreadPoolExecutor(self._worker.settings.threads, "poorhttp")
+        future = self._pool.submit(self._worker.serve, self._worker.application, (request,))
+        self._in_threads.add(future)
+        future.add_done_callback(self._in_threads.discard)
 
     def _give_up(self) -> None:
         """End requests that take longer than `graceful_timeout`."""
@@ -274,12 +278,19 @@ class EventLoop:
         for each in reversed(self._lifespans):
             self._loop.run_until_complete(each.shutdown(until - self._loop.time()))
         if self._pool is not None:
-            self._pool.shutdown(wait=False)
+            # What waits for a thread is given up.
+            self._pool.shutdown(wait=False, cancel_futures=True)
         others = asyncio.all_tasks(self._loop)
         for task in others:
             task.cancel()
         ends = asyncio.wait(others, timeout=0.5) if others else self._loop.shutdown_asyncgens()
         self._loop.run_until_complete(ends)
+        signals = self._worker.signals
+        if signals is None or signals.supervised:
+            return
+        # Python would wait for their threads, and no main process kills this one.
+        if futures.wait([*self._in_threads], timeout=GRACE).not_done:
+            signals.exit_now(signal.SIGTERM, None)
 
 
 def log_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
