@@ -149,6 +149,9 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         # An application goes on behind its response, as frameworks' background tasks do.
         await asyncio.sleep(0)
         EVENTS.append("behind")
+        while query and not os.path.exists(query):
+            await asyncio.sleep(0.01)
+        note("behind")
     elif path == "/answered":
         # As frameworks do: they answer with an error, and raise the exception again.
         await answer("their own page", 500)

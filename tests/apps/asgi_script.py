@@ -62,6 +62,8 @@ async def play(
             scope["state"]["key"] = scope["state"].get("key", 0) + 1
             scope["state"].setdefault("list", []).append(1)
             notes.append(scope["state"])
+        elif step == "sleep":
+            await asyncio.sleep(600)
         elif step == "raise":
             raise RuntimeError("meant to fail")
         elif step == "cancel":

@@ -406,6 +406,20 @@ def test_stop_of_wsgi_without_a_main_process(tmp_path: Path) -> None:
         server.kill()
 
 
+def test_stop_waits_for_what_goes_on_behind_a_response(tmp_path: Path) -> None:
+    gate, notes = tmp_path / "gate", tmp_path / "notes"
+    with Server(f"{APP}:app", "asyncio", *LOOP, env={"NOTES": str(notes)}) as server:
+        assert server.get(f"/behind?{gate}").body == b"all"
+        wait_event(server, "behind")
+        server.leave()
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(server.is_refusing, "the stop")
+        gate.touch()
+        assert server.wait() == 0
+        assert notes.read_text() == "started\nbehind\nstopped\n"
+        server.ended()
+
+
 @pytest.mark.parametrize(("path", "verb"), [("/sleep", "waits"), ("/block", "is")])
 def test_request_timeout(path: str, verb: str) -> None:
     options = ("--request-timeout", "0.5")

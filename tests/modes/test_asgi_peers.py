@@ -593,11 +593,13 @@ def test_startups(steps: list[Any], option: str) -> None:
     [
         ([NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
         (["raise"], "RuntimeError: meant to fail"),
+        (["sleep"], "the shutdown takes longer than graceful_timeout"),
     ],
 )
 def test_shutdowns_that_fail(last: list[Any], words: str) -> None:
     """The log says so; the server ends as it would."""
     env = {"STEPS": repr(["receive", STARTED, "receive", *last])}
+    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if last == ["sleep"] else {}
     with Server(APP, "asyncio", *LOOP, env=env, tracebacks=True) as server:
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0

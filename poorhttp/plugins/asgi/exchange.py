@@ -201,8 +201,7 @@ class HttpExchange:
         framing = b"content-length", b"transfer-encoding"
         if not any(name in framing for name, _ in self._scope["headers"]):
             return b""
-        environ = self.request.take_environ()
-        body: bytes = environ["wsgi.input"].read()
+        body: bytes = self.request.take_environ()["wsgi.input"].read()
         return body
 
     async def _wait(self, *, data: bool = False, room: bool = False) -> None:

@@ -118,8 +118,7 @@ class EventLoop:
         self._websockets: set[WebSocketExchange] = set()
         #: Requests of WSGI applications that run in threads, or wait for one.
         self._in_threads: set[futures.Future[None]] = set()
-        # A raw TCP service has a handler that blocks.
-        self._is_raw_tcp = is_raw_tcp(worker.settings.target)
+        self._is_raw_tcp = is_raw_tcp(worker.settings.target)  # its handler blocks
         # WSGI applications in threads may find events of other requests.
         self._wrap_notice: Callable[..., Any] | None = None
         if self._only is None:
@@ -226,8 +225,7 @@ class EventLoop:
         """Answer a request beyond `asgi_concurrency`."""
         if not self._refuses:
             self._refuses = True
-            text = f"{self._most} requests run (asgi_concurrency): others are refused with 503"
-            logs.write("warning", text)
+            logs.write("warning", f"{self._most} requests run (asgi_concurrency): others get 503")
         fields = (b"content-type", b"text/plain; charset=utf-8"), (b"retry-after", b"1")
         request.start_bytes("503 Service Unavailable", fields)
         request.finish_nowait(b"503 Service Unavailable: too many requests run\n")

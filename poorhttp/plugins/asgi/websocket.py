@@ -31,11 +31,7 @@ LAST_SEND = 10.0
 
 
 class WebSocketExchange(HttpExchange):
-    """A WebSocket, and the request that asks for it.
-
-    Attributes:
-        opened: those that were accepted and have not ended.
-    """
+    """A WebSocket, and the request for it; `opened` are those accepted that have not ended."""
 
     _socket: WebSocket | None = None  # set when the application accepts
     _timer: TimerHandle | None = None
