@@ -206,7 +206,6 @@ class Supervisor:
             self.components.end()
             self.components.runs = False
             signals.set_wakeup_fd(wakeup_fd)
-            self._restore_handlers()
             for fd in (wakeups, write):
                 fork.close_own(fd)
             self.generations.close()
@@ -214,6 +213,10 @@ class Supervisor:
             attempt("the end of programs of plug-ins", self._end_left_programs)
             if self.pidfile is not None:
                 self.pidfile.remove()
+            if self.read_settings is not None:
+                # A signal that comes late would kill the command, which has nothing left to do.
+                signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            self._restore_handlers()
 
     def _tick(self) -> bool:
         """Handle signals, ended children and timers; go on with a start, reload or upgrade.
@@ -398,8 +401,7 @@ class Supervisor:
         """
         if self._inherited is None or self.generations.adopts or os.getpid() == 1:
             return set()
-        left = fork.other_children() - self._inherited
-        return set(filter(signals.is_running, left))
+        return set(filter(signals.is_running, fork.other_children() - self._inherited))
 
     def _end_left_programs(self) -> None:
         """Name and end programs that components of others have left running."""
@@ -529,9 +531,7 @@ class Supervisor:
             self.deferred_signals.append(number)
 
     def _check_deferred(self) -> None:
-        if self.drain_until or not self.started:
-            return
-        if self.upgrade is None and not self.generations.starting:
+        if not (self.drain_until or self.changing):
             self.pending_signals += self.deferred_signals
             self.deferred_signals = []
 

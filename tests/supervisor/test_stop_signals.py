@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,6 +119,30 @@ def test_signal_handler_that_raises(mode: str) -> None:
             server.wait_log("usr1 came\n", times)
             assert server.get("/pid").status == 200
             assert "is replaced" not in server.log()
+
+
+def wait_for_end(program: Program, seconds: float) -> bool:
+    """Whether it ends within so many seconds."""
+    try:
+        program.process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM])
+def test_signals_until_the_main_process_has_ended(number: int, tmp_path: Path) -> None:
+    """As from logrotate or a second `systemctl stop`: they change neither exit code nor files."""
+    path = tmp_path / "pid"
+    words = command("serve", ROBUST, "--bind", "127.0.0.1:0", "--pidfile", str(path))
+    with Program(*words) as program:
+        program.wait_line()
+        assert path.exists()
+        program.process.terminate()
+        while not wait_for_end(program, 0.001):
+            program.process.send_signal(number)
+        assert program.wait() == 0
+        assert not path.exists()
 
 
 PROGRAM = """
