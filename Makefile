@@ -25,7 +25,7 @@
 #   make docs                   the manual, as pages of a site: build/docs/index.html; VERSIONS="v1.0.0 v1.1.0" with the
 #                               manuals of these releases, by default of all; VERSIONS= of none
 #   make docs-links             asks whether the manual's links to other sites still lead somewhere
-#   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
+#   make soak [MINUTES=30] [MODES="threading asyncio"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
 #   make hpack [COUNT=1000000] [SEED=1]     our HPACK and `hpack` of PyPI decode what the other encodes: COUNT lists of fields
@@ -50,7 +50,7 @@ PYTEST  =
 PROGRAMS =
 CLIENTS =
 MINUTES = 30
-MODES   = forking threading
+MODES   = threading asyncio
 TIME    = 60
 JOBS    =
 SEED    = 1

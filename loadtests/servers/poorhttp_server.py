@@ -8,6 +8,8 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadtests.errors import ServerFailure
@@ -29,7 +31,8 @@ class PoorhttpServer:
     free port of 127.0.0.1. Raises ServerFailure if it does not come up.
 
     Attributes:
-        process: the main process.
+        process: the first main process.
+        main: the present one.
         port: where it listens first.
         workers: how many it has.
     """
@@ -61,6 +64,10 @@ class PoorhttpServer:
         except BaseException:
             self.kill()
             raise
+        self.main = self.process.pid
+        self.ports = {
+            scheme: int(port) for scheme, port in re.findall(r"(https?)://[^\s,]*:(\d+)", found[1])
+        }
         self.port = int(found[1].split()[0].rstrip("/,").rpartition(":")[2])
         self.workers = int(found[2])
 
@@ -82,17 +89,55 @@ class PoorhttpServer:
         file = self._log.fileno()
         return os.pread(file, os.fstat(file).st_size, 0).decode("utf-8", "backslashreplace")
 
+    def upgrade(self, pidfile: Path, seconds: float) -> None:
+        """Another main process takes over (USR2), while the old one finishes its requests.
+
+        Raises ServerFailure if that does not go well.
+        """
+        old, new = self.main, self.main
+        os.kill(old, signal.SIGUSR2)
+
+        def taken_over() -> bool:
+            nonlocal new
+            new = int(pidfile.read_text(encoding="ascii"))
+            return new != old
+
+        if not wait_until(taken_over, seconds):
+            raise ServerFailure(f"{old} has not handed over in {seconds:.0f} s:\n{self.log()}")
+        self.main = new
+
+    def lives(self) -> bool:
+        """Whether the main process has not ended."""
+        return not have_ended([self.main], 0)
+
+    def how_it_ended(self) -> str:
+        """The exit code of the present main process, or its signal, and what the server said.
+
+        The code is not known of one that has taken over, unless this process adopts those whose
+        parent has ended.
+        """
+        code = self.process.poll()
+        if self.main != self.process.pid:
+            code = None
+            with suppress(ChildProcessError):
+                options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+                if (ended := os.waitid(os.P_PID, self.main, options)) is not None:
+                    exited = ended.si_code == os.CLD_EXITED
+                    code = ended.si_status if exited else -ended.si_status
+        return f"exit code {code}:\n{self.log()}"
+
     def stop(self, number: signal.Signals = signal.SIGTERM, *, tracebacks: bool = False) -> None:
         """Stops it as an administrator does. Raises ServerFailure if that does not go well.
 
         `tracebacks` says that its application was meant to fail.
         """
-        if (code := self.process.poll()) is not None:
-            raise ServerFailure(f"it ended by itself, exit code {code}:\n{self.log()}")
-        self.process.send_signal(number)
+        if not self.lives():
+            raise ServerFailure(f"it ended by itself, {self.how_it_ended()}")
+        os.kill(self.main, number)
         try:
-            if not have_ended([self.process.pid], HANG):
+            if not have_ended([self.main], HANG):
                 raise ServerFailure(f"it does not stop in {HANG:.0f} s:\n{self.log()}")
+            # Of one that has taken over this is not the parent.
             code, log = self.process.wait(), self.log()
             # A panic of the core would be hidden by its restart.
             wrong = ("panicked at", *(() if tracebacks else ("Traceback",)))

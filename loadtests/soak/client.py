@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import socket
+import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
 from loadtests.clients.steady import known_requests
-from loadtests.clients.steady.known_requests import Ending, Question, Wrong
+from loadtests.clients.steady.known_requests import Ending, Nature, Question, Wrong
 from loadtests.clients.strict import BadResponse, Closed, Connection
 from loadtests.measure.waiting import patience
 
@@ -24,6 +26,12 @@ DEADLINES = {
 """The timeouts of the server, in seconds. A client that behaves well may not run into one."""
 MOST_TOLD, SHOWN = 100, 600
 """Wrong responses that are stored in detail, and bytes of each."""
+DEATH, TURNOVER, FULL = "death", "turnover", "full disk"
+"""What may explain that an answer is not the usual one: a worker died, all workers were replaced,
+or nothing could be written.
+"""
+NO_ROOM = 507
+"""The status of an answer to a body for which there is no room."""
 Turn: TypeAlias = Callable[["Client"], None]
 """What a client does again and again."""
 
@@ -32,20 +40,28 @@ class World:
     """What all clients of a server share: when to rest, counts of what came, deaths of workers.
 
     `counts` has numbers by kind: of right, wrong and lost responses, of their natures, of faults.
-    `closing` says that all shall rest, so that whoever waits for something should give it up.
+    `closing` says that all shall rest, so that whoever waits for something should give it up;
+    `always` names what may happen at any time.
     `tell` is given the details of the first wrong responses.
     """
 
-    def __init__(self, port: int, clients: int, tell: Callable[..., None]) -> None:
-        self.port = port
+    def __init__(
+        self,
+        ports: Mapping[str, int],
+        clients: int,
+        tell: Callable[..., None],
+        always: Collection[str] = (),
+    ) -> None:
+        self.ports = ports
+        self._always = always
         self.closing = False
-        names = ("right", "natures", "lost", "wrong", "faults", "killed")
+        names = "right", "natures", "lost", "wrong", "faults", "killed", "incidents", "retried"
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in names}
         self.first_wrong: list[str] = []
         self._tell = tell
         self._lock = threading.Lock()
         self._barrier = threading.Barrier(clients + 1)
-        self._died = -math.inf
+        self._over: dict[str, float] = {}
 
     def turns(self) -> Iterator[bool]:
         """Yields True for each turn that a client shall take, and False before it has to rest."""
@@ -94,21 +110,26 @@ class World:
             return self.counts[name].total()
 
     @contextmanager
-    def death(self) -> Iterator[None]:
-        """A worker may die in this block."""
-        self._died = math.inf
+    def during(self, what: str) -> Iterator[None]:
+        """Something happens to the server in this block, one of `incidents`."""
+        self._over[what] = math.inf
         try:
             yield
         finally:
-            self._died = time.monotonic()
+            self._over[what] = time.monotonic()
 
-    def explains(self, since: float) -> bool:
-        """Whether a worker died after `since`: a connection may be lost with it, but only then."""
-        return self._died >= since
+    def explains(self, since: float, *what: str) -> bool:
+        """Whether one of these happened after `since`; without any, whether a worker died."""
+        over = {**self._over, **dict.fromkeys(self._always, math.inf)}
+        return any(over.get(one, -math.inf) >= since for one in what or (DEATH,))
 
 
 class Lost(Exception):
     """The connection ended where an answer was due; what came of it was right."""
+
+
+class NoRoom(Exception):
+    """The answer was 507: the server could not store the body."""
 
 
 class Dialogue(Connection):
@@ -118,15 +139,22 @@ class Dialogue(Connection):
         received: everything since the beginning of the present answer.
         last: when it was last known that the server's process lived: what it has answered it must
             have read, but when it wrote the answer nobody knows.
+        opened: when it connected.
         pause: seconds before each read, to be slow.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, context: ssl.SSLContext | None = None) -> None:
         # Whatever kills the server's process from now on ends this connection.
-        self.last = self.said = time.monotonic()
+        self.last = self.said = self.opened = time.monotonic()
         self.received = bytearray()
         self.pause = 0.0
         super().__init__(("127.0.0.1", port))
+        if context is not None:
+            try:
+                self.socket = context.wrap_socket(self.socket)
+            except BaseException:
+                self.close()
+                raise
 
     def say(self, data: bytes) -> None:
         """Send; whether the server has gone will be seen when its answer is read."""
@@ -134,8 +162,11 @@ class Dialogue(Connection):
         with suppress(BrokenPipeError, ConnectionResetError):
             self.send(data)
 
-    def answer(self, question: Question) -> None:
-        """Read the next answer, which must be that of `question`. Raises Wrong or Lost."""
+    def answer(self, question: Question, *, closes: bool = False) -> bool:
+        """Read the next answer, which must be that of `question`; whether the connection goes on.
+
+        `closes` says that the server may close any connection. Raises Wrong, Lost or NoRoom.
+        """
         self.received = bytearray(self._read)
         try:
             response = self.response(question.method)
@@ -153,12 +184,17 @@ class Dialogue(Connection):
         except TimeoutError:
             raise Wrong("no answer comes") from None
         else:
+            if response.status == NO_ROOM:
+                raise NoRoom
             if question.ending in (Ending.CUT, Ending.DIED):
                 raise Wrong("a complete answer, although the application failed")
+            if closes and question.ending is Ending.KEPT and response.get("Connection") == "close":
+                question = replace(question, ending=Ending.CLOSED)
             question.check(response)
             if question.ending is Ending.CLOSED and not self.at_end():
                 raise Wrong("the connection stays open")
             self.last = self.said
+        return question.ending is Ending.KEPT
 
     def ends_with(self, *statuses: int) -> None:
         """Read final responses with these statuses, and then the end. Raises Wrong."""
@@ -180,6 +216,10 @@ class Dialogue(Connection):
         self._read.clear()
         return self._fill()
 
+    def take(self, count: int) -> bytes:
+        """So many bytes, whatever they mean."""
+        return self._take(count)
+
     def _fill(self) -> bool:
         if self.pause:
             time.sleep(self.pause)
@@ -190,7 +230,13 @@ class Dialogue(Connection):
 
 
 class Client:
-    """One thread, which takes turns and rests when it shall."""
+    """One thread, which takes turns and rests when it shall.
+
+    Attributes:
+        context: that of TLS, for a client that speaks it.
+    """
+
+    context: ssl.SSLContext | None = None
 
     def __init__(self, world: World, name: str, seed: int, turn: Turn) -> None:
         self.world = world
@@ -212,12 +258,16 @@ class Client:
     def _run(self) -> None:
         for on in self.world.turns():
             if on:
+                begun = time.monotonic()
                 try:
                     self.interrupted = False
                     self.turn(self)
                 except OSError as error:
-                    # Everything that may happen to a client is caught where it may happen.
-                    self.wrong(self.name, f"{type(error).__name__}: {error}")
+                    # Everything else that may happen to a client is caught where it may happen.
+                    if self.world.explains(begun):
+                        self.world.count(("lost", self.name.rstrip("0123456789")))
+                    else:
+                        self.wrong(self.name, f"{type(error).__name__}: {error}")
                     self.hang_up()
                     time.sleep(0.1)
             else:
@@ -239,7 +289,8 @@ class Client:
     def connect(self) -> Dialogue:
         """A new connection."""
         self.hang_up()
-        self.dialogue = Dialogue(self.world.port)
+        context, ports = self.context, self.world.ports
+        self.dialogue = Dialogue(ports["https" if context else "http"], context)
         return self.dialogue
 
     def hang_up(self) -> None:
@@ -255,12 +306,14 @@ class Client:
             self.world.count_wrong(kind, what, request, received)
 
     @contextmanager
-    def judging(self, dialogue: Dialogue, kind: str, request: bytes = b"") -> Iterator[None]:
-        """Report what is wrong in this block, unless the death of a worker explains it."""
+    def judging(
+        self, dialogue: Dialogue, kind: str, request: bytes = b"", *explained: str
+    ) -> Iterator[None]:
+        """Report what is wrong in this block, unless one of these or a death explains it."""
         try:
             yield
         except (Wrong, BadResponse, Closed, AssertionError, TimeoutError) as error:
-            if not self.world.explains(dialogue.last):
+            if not self.world.explains(dialogue.last, DEATH, *explained):
                 self.wrong(kind, f"{type(error).__name__} {error}", request)
 
     def ask(self, *asked: Question) -> bool:
@@ -274,18 +327,33 @@ class Client:
 
     def hear(self, dialogue: Dialogue, *asked: Question) -> bool:
         """Read these answers; whether the connection goes on."""
+        goes_on = True
         for question in asked:
             try:
-                dialogue.answer(question)
-            except (Wrong, Lost) as error:
-                if isinstance(error, Lost) and self.world.explains(dialogue.last):
-                    self.world.count(("lost", question.kind))
-                else:
-                    self.wrong(question.kind, str(error), question.request)
+                turnover = self.world.explains(dialogue.opened, TURNOVER)
+                goes_on = dialogue.answer(question, closes=turnover)
+            except (Wrong, Lost, NoRoom) as error:
+                self._failed(dialogue, question, error)
                 self.hang_up()
                 return False
             self.world.count(("right", question.kind), ("natures", question.nature.value))
-        if asked[-1].ending is not Ending.KEPT:
-            self.hang_up()
-            return False
+            if not goes_on:
+                # What was sent behind an answer that closes the connection, its client repeats.
+                self.hang_up()
+                return False
         return True
+
+    def _failed(self, dialogue: Dialogue, question: Question, error: Exception) -> None:
+        """An answer did not come as it should: count why that may be, or that it is wrong."""
+        explains = self.world.explains
+        # A server that is replaced may close an idle connection just as a request is sent.
+        idle = dialogue.last > dialogue.opened and not dialogue.received
+        if isinstance(error, NoRoom) and explains(dialogue.said, FULL):
+            self.world.count(("right", "no room"), ("natures", Nature.NO_ROOM.value))
+        elif isinstance(error, Lost) and explains(dialogue.last):
+            self.world.count(("lost", question.kind))
+        elif isinstance(error, Lost) and idle and explains(dialogue.opened, TURNOVER):
+            self.world.count(("retried", question.kind))
+        else:
+            what = str(error) or f"status {NO_ROOM}"
+            self.wrong(question.kind, what, question.request)

@@ -11,7 +11,7 @@ from collections import Counter
 from loadtests.clients.steady import known_requests as known
 from loadtests.clients.steady.known_requests import Nature, Question, Wrong, renamed
 from loadtests.measure.waiting import HANG
-from loadtests.soak.client import DEADLINES, Client, Dialogue, Turn
+from loadtests.soak.client import DEADLINES, TURNOVER, Client, Dialogue
 from loadtests.soak.refused import refused
 
 #: What stands behind a message that is refused must never be taken for a request.
@@ -170,7 +170,7 @@ def dead(client: Client) -> None:
     way = client.random.choice((*unfinished, *others))
     dialogue = client.connect()
     client.world.count(("faults", f"dead: {way}"))
-    with client.judging(dialogue, f"dead: {way}"):
+    with client.judging(dialogue, f"dead: {way}", b"", TURNOVER):
         if way in unfinished:
             begin, rest = unfinished[way]
             dialogue.say(begin)
@@ -195,7 +195,8 @@ def dead(client: Client) -> None:
 
 def malformed(client: Client) -> None:
     """Sends what must be refused, and behind it a request that must never run."""
-    case = client.random.choice(refused())
+    # A server of HTTP/2 understands the beginning of that.
+    case = client.random.choice([one for one in refused() if not one.send.startswith(b"PRI ")])
     client.world.count(("faults", "refused request"))
     dialogue = client.connect()
     dialogue.say(case.send + SMUGGLED)
@@ -214,32 +215,6 @@ def churner(client: Client) -> None:
         client.ask(renamed(question, f"alone {question.kind}"))
     client.hang_up()
     client.pause(0.01)
-
-
-def killer(interval: float) -> Turn:
-    """Ends worker processes, one after another, but never the first one that it has met.
-
-    That one lives as long as the soak: what a process keeps by mistake adds up in it.
-    """
-    spared, then = 0, 0.0
-
-    def turn(client: Client) -> None:
-        nonlocal spared, then
-        time.sleep(0.05)
-        dialogue = client.connect()
-        if not client.ask(known.plain("small")(client.token(), client.random)):
-            return
-        if not spared:
-            spared = dialogue.process
-        elif dialogue.process == spared or time.monotonic() < then:
-            return
-        else:
-            with client.world.death():
-                client.ask(client.make(known.DYING))
-            client.world.count(("killed", "worker"))
-        then = time.monotonic() + interval
-
-    return turn
 
 
 #: How many there are of each kind.

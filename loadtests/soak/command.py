@@ -39,9 +39,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--modes",
         type=lambda text: names(text.replace(" ", ",")),
-        default=["forking", "threading"],
+        default=["threading", "asyncio"],
         metavar="MODE,MODE",
-        help="all at the same time (default forking,threading)",
+        help="all at the same time (default threading,asyncio)",
     )
     words = "append the raw results here (JSON Lines)"
     parser.add_argument("--output", type=Path, metavar="FILE", help=words)
@@ -87,7 +87,9 @@ def _together(plans: Sequence[Plan], path: Path, run: str) -> dict[str, list[str
     failures = {plan.mode: ["the soak itself has failed"] for plan in plans}
     processes = []
     said: dict[Any, str] = {}
-    with Progress(STEPS * len(plans)) as progress:
+    # The rests between the load take some time as well.
+    limit = max(plan.seconds for plan in plans) + GRACE
+    with Progress(STEPS * len(plans), limit) as progress:
         try:
             for plan in plans:
                 ours, theirs = spawn.Pipe(duplex=False)
@@ -95,7 +97,7 @@ def _together(plans: Sequence[Plan], path: Path, run: str) -> dict[str, list[str
                 processes[-1].start()
                 theirs.close()
                 said[ours] = plan.mode
-            end = time.monotonic() + max(plan.seconds for plan in plans) + GRACE
+            end = time.monotonic() + limit
             while said and time.monotonic() < end:
                 for pipe in wait(list(said), timeout=1):
                     assert isinstance(pipe, Connection)
@@ -120,6 +122,8 @@ def _soak(plan: Plan, path: Path, run: str, pipe: Connection) -> None:
     """One of them, in its process."""
     # As an exception, so that the server is stopped on the way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    # The exit code of a main process that has taken over.
+    disturbance.adopt()
     keeping = store.Store(path, run)
     said = 0.0
 

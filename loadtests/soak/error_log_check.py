@@ -9,7 +9,10 @@ from pathlib import Path
 STAMP = r"\d{4}-\d\d-\d\dT[\d:]{8}Z \[\d+(?: \w+(?: \d+)?)?\] (?:debug|info|warning|error): "
 BEGINNING = re.compile(rf"^(?={STAMP})".encode(), re.MULTILINE)
 PEER = r"of 127\.0\.0\.1:\d+"
+NO_SPACE = r"No space left on device \(os error 28\)"
 ASKED = r"request \d+ (?:GET|POST|HEAD) /\w+\?\S*"
+LOST = r"\d+ lines of the access log could not be written, and are lost"
+LISTENED = r"request \d+ GET /events/events\S*"
 
 #: The exception that each path of `loadtests/apps/mixed.py` ends in.
 RAISED = {
@@ -41,7 +44,7 @@ def _failed(name: str, paths: str) -> str:
 #: What is said, by the name under which it is counted.
 EXPECTED = {
     **{f"failed: {name}": _failed(name, paths) for name, paths in RAISED.items()},
-    "the client left": rf"{ASKED}: the client left before the end of the response",
+    "the client left": rf"(?:{ASKED}|{LISTENED}): the client left before the end of the response",
     "left in the middle of a request": rf"request \d+ {PEER}: the client left in the middle of it",
     "not run": rf"{ASKED} {PEER}: not run, logged with 499: the client has reset the connection",
     "does not read its response": rf"(?:request \d+ {PEER}|{ASKED}): the client does not read its "
@@ -56,15 +59,32 @@ EXPECTED = {
     r"bytes less than its Content-Length; the connection was closed",
     "worker replaced": r"worker \d+ (?:was killed by SIGABRT|ended with 3)\b.* is replaced\b.*",
     # On a busy machine a client may kill a worker that has just begun.
+    "upgrade": r"a new main process is started|process \d+ has taken over",
+    "reload": r"reloading.*|reloaded: .*",
+    "refork": r"worker \d+ has begun \d+ requests, and finishes: .*|reforked \d+ workers: .*"
+    r"|worker \d+ is replaced: it is forked anew from .*",
+    "not reforked yet": r"not reforked, because .*",
+    "no room for a body": rf"request \d+ {PEER}: refused with 507, a request body cannot be "
+    rf"stored: {NO_SPACE}",
+    "no room for a response": rf"a response cannot be spooled: \S+ \(temp_dir\): {NO_SPACE}; its "
+    r"application waits for the client instead",
+    "no room for the access log": rf"the access log cannot be written: {NO_SPACE}(?:; {LOST})?",
+    "lines of the access log lost": LOST,
+    # After a jump of the clock.
+    "certificate of another time": r"\S+: the certificate (?:is not valid yet|has expired).*",
+    # Its library does not expect that the server closes a WebSocket while it sends.
+    "message after the end": r"request \d+ GET /sockets/: the application failed: "
+    r"LocalProtocolError: (?s:.*)",
     "workers serve again": r"all workers serve again; \d+ had died early",
 }
-ENTRIES = {name: re.compile(STAMP + text) for name, text in EXPECTED.items()}
+ENTRIES = {name: re.compile(f"{STAMP}(?:{text})") for name, text in EXPECTED.items()}
 
 #: The ready line, and what faulthandler writes for a worker that aborts; nobody else writes to
 #: standard error.
 WORDS = re.compile(
     r"|poorhttp \S+ listening on .*|Fatal Python error: Aborted"
-    r"|(?:Current t|T)hread 0x\w+ .*|  File \".*\", line \d+ in .+|Extension modules: .*"
+    r"|(?:Current t|T)hread 0x\w+ .*|  File \".*\", line \d+ in .+|  <no Python frame>"
+    r"|Extension modules: .*"
 )
 
 

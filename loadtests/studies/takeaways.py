@@ -45,6 +45,10 @@ class Tables:
                         return cell * scale
         raise LabError(f"the results have no {column!r} of {' '.join(row)} in table {table!r}")
 
+    def columns(self, table: str) -> list[str]:
+        """The names of the columns behind the first one."""
+        return [one.name for one in self._tables[table].columns[1:]]
+
     def sum(self, table: str, column: str) -> float:
         """All numbers of a column together."""
         found = self._tables[table]
@@ -119,11 +123,11 @@ def adverse(tables: Tables) -> str:
 
 def soak(tables: Tables) -> str:
     def both(row: str) -> str:
-        modes = "forking", "threading"
+        modes = tables.columns("soak-outcome")
         return number(sum(tables.value("soak-outcome", mode, row) for mode in modes))
 
     return (
-        f"Under faulty applications, hostile clients and killed workers, "
+        f"Under faulty applications, hostile clients and processes that were killed or replaced, "
         f"{both('answers that were right')} responses were right and "
         f"{both('answers that were wrong, crossed or missing')} were wrong, crossed or missing."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -16,9 +17,10 @@ from loadtests.apps.content import BLOCK, content, pieces
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
 from loadtests.soak import command, refused
-from loadtests.soak.client import World
+from loadtests.soak.client import DEATH, TURNOVER, World
 from loadtests.soak.error_log_check import ErrorLogCheck
 from loadtests.soak.gauge import Reading, growth
+from loadtests.soak.incidents import PHASES, schedule
 from loadtests.soak.run import Plan, Soak
 from tests.lab import refused_requests
 from tests.testkit.client import Response
@@ -31,6 +33,7 @@ from loadtests.apps import mixed
 
 numbers = itertools.count(1)
 earlier = []
+leaked = []
 
 def application(environ, start_response):
     query, path = environ["QUERY_STRING"], environ["PATH_INFO"]
@@ -38,11 +41,28 @@ def application(environ, start_response):
         if next(numbers) % 50 == 0:
             environ["QUERY_STRING"] = earlier[0]
         earlier[:] = [query]
+        if len(leaked) < 600:
+            leaked.append(os.open(os.devnull, os.O_RDONLY))
     elif path == "/measured":
         environ["wsgi.errors"].write("Exception ignored in: something\\n")
-    elif path == "/endless":
-        os.open(os.devnull, os.O_RDONLY)
     return mixed.application(environ, start_response)
+"""
+
+
+#: Ends a main process that has taken over, and tells how that has ended.
+SUCCESSOR = """
+import os, pathlib, signal, sys
+from loadtests.measure import disturbance
+from loadtests.measure.process_tree import have_ended
+from loadtests.servers.poorhttp_server import PoorhttpServer
+
+disturbance.adopt()
+with PoorhttpServer("loadtests/apps/mixed.py", "--pidfile", sys.argv[1]) as server:
+    server.upgrade(pathlib.Path(sys.argv[1]), 240)
+    server.process.wait(240)
+    os.kill(server.main, signal.SIGKILL)
+    have_ended([server.main], 240)
+    print(server.how_it_ended())
 """
 
 
@@ -61,22 +81,23 @@ def test_a_short_soak(
     assert code == 0, said.err
     assert re.search(r"\| answers that were wrong, crossed or missing +\| +0 \|", said.out)
     [outcome] = [r for r in store.load([path]) if r["record"] == "outcome"]
-    assert set(known_requests.Nature) - {known_requests.Nature.DIED} <= {
+    by_chance = {known_requests.Nature.DIED, known_requests.Nature.NO_ROOM}
+    assert set(known_requests.Nature) - by_chance <= {
         known_requests.Nature(name) for name in outcome["natures"]
     }
     [done] = [r for r in store.load([path]) if r["record"] == "done"]
     assert 0 <= done["machine"]["others"] <= 1
     assert outcome["faults"]
     assert outcome["killed"]["worker"] > 0
-    pages = ["--plots", str(tmp_path / "plots"), "--html", str(tmp_path / "page.html")]
-    for more in ([], pages):
-        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(path), *more])
-        assert __main__.main() == 0
-    assert "| workers killed and replaced " in capsys.readouterr().out
+    assert outcome["incidents"]["upgrade"] > 0
+    assert outcome["incidents"]["reload"] > 0
+    assert re.search(r"\| workers killed and replaced +\| +1 \|", said.out)
+    assert "a refusal by the server" in said.out
+    assert re.search(r"\d s done, 0 s left; [\d,]+ right, 0 wrong; upgrade 1/1, ", said.err)
+    words = ["report", str(path), "--plots", str(tmp_path / "plots")]
+    monkeypatch.setattr(sys, "argv", ["loadtests", *words])
+    assert __main__.main() == 0
     ElementTree.parse(tmp_path / "plots" / "soak.svg")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "poorhttp serve --mode forking --workers 3" in page
-    assert "a refusal by the server" in page
 
 
 def test_malformed_requests_are_those_of_the_protocol_cases() -> None:
@@ -90,7 +111,9 @@ def test_malformed_requests_are_those_of_the_protocol_cases() -> None:
 
 def test_what_a_soak_notices(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(WRONG)
-    plan = Plan("threading", 1, str(tmp_path / "wrong.py"))
+    plan = Plan("single", 1, str(tmp_path / "wrong.py"))
+    # Nothing happens to this server, and most requests come behind the first quiet moment.
+    plan.step, plan.warm_up = 10.0, 0.1
     with closing(store.Store(tmp_path / "soak.jsonl", "test")) as keeping:
         failures = "\n".join(Soak(plan, keeping, print).run())
     for noticed in (
@@ -175,12 +198,24 @@ def test_chunks_that_end_anywhere() -> None:
 
 
 def test_what_the_end_of_a_worker_explains() -> None:
-    world = World(0, 0, print)
+    world = World({}, 0, print)
     assert not world.explains(0.0)
-    with world.death():
+    with world.during(DEATH):
         assert world.explains(float(1 << 60))
     assert world.explains(0.0)
     assert not world.explains(float(1 << 60))
+    assert not world.explains(0.0, TURNOVER)
+    assert World({}, 0, print, always=[TURNOVER]).explains(0.0, TURNOVER)
+
+
+def test_a_schedule_has_every_incident() -> None:
+    """Workers, and the main process, live through the rest of the time."""
+    for seconds, step in ((3.0, 0.6), (7_200.0, 15.0)):
+        planned = schedule(seconds, step)
+        assert {kind for _, kind in planned} == {kind for _, kinds in PHASES for kind in kinds}
+        last = {kind: at for at, kind in planned}
+        assert last["upgrade"] <= 0.2 * seconds
+        assert last["reload"] <= 0.4 * seconds
 
 
 # The log
@@ -253,11 +288,37 @@ def test_nothing_has_grown() -> None:
     assert growth(readings(quiet(1), quiet(2, 54), quiet(3, 54))) == []
 
 
+def test_a_warm_up_is_no_leak() -> None:
+    """Both end with the same memory."""
+    slower = [quiet(at, size) for at, size in enumerate((50, 60, 65, 67, 68, 68))]
+    assert growth(readings(*slower)) == []
+    steady = [quiet(at, size) for at, size in enumerate((50, 54, 57, 61, 64, 68))]
+    assert growth(readings(*steady)) == ["memory when quiet: from 52.0 to 66.0 MiB"]
+
+
+def test_what_replaces_processes_ends_before_memory_is_judged() -> None:
+    """Memory of the main process counts from one time on, that of workers from a later one."""
+    found = [quiet(1, 10, process="1"), quiet(2, 90, process="2"), quiet(3, 90, process="2")]
+    assert growth(readings(*found), calm=[0.0]) == ["no process lived all the time"]
+    for one in found[1:]:
+        one.each["1"] = (10 << 20, 10)
+    assert growth(found, calm=[0.0, 1.5]) == []
+
+
+def test_how_a_successor_has_ended(tmp_path: Path) -> None:
+    """Of a main process that has taken over the exit code is known to who adopts it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", SUCCESSOR, str(tmp_path / "pid")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ended.stdout.startswith("exit code -9:\npoorhttp ")
+
+
 @pytest.mark.parametrize(
     ("found", "what"),
     [
         (readings(quiet(1), quiet(2, descriptors=11)), "descriptors: 10 at first, 11"),
-        (readings(quiet(1), quiet(2, 55)), "memory when quiet: from 50.0 to 55.0 MiB"),
+        (readings(quiet(1), quiet(2, 62)), "memory when quiet: from 50.0 to 62.0 MiB"),
         (readings(quiet(1), quiet(2, process="2")), "no process lived all the time"),
         (readings(quiet(1)), "there were not two quiet moments"),
     ],
@@ -269,9 +330,9 @@ def test_growth(found: list[Reading], what: str) -> None:
 def test_growth_under_load() -> None:
     found = readings(quiet(1), quiet(2), quiet(3), quiet(4), quiet(5))
     for reading in found[-20:-1]:
-        reading.each = {"1": (71 << 20, 40)}
+        reading.each = {"1": (79 << 20, 40)}
         reading.descriptors = 60
     assert growth(found) == [
-        "memory under load: from 60.0 to 71.0 MiB",
+        "memory under load: from 60.0 to 79.0 MiB",
         "descriptors under load: from 40.0 to 60.0",
     ]

@@ -24,10 +24,11 @@ def shipped(source: Path) -> Path:
     return source.with_suffix("")
 
 
-def program(source: Path, *libraries: str) -> Path:
+def program(source: Path, *libraries: str, preloaded: bool = False) -> Path:
     """The compiled program, compiled anew when its source or a header beside it changes.
 
-    Raises LabError without a C compiler, or without the `libraries` that it is linked with.
+    With `preloaded` it is a library for LD_PRELOAD. Raises LabError without a C compiler, or
+    without the `libraries` that it is linked with.
     """
     if shipped(source).is_file():
         return shipped(source)
@@ -36,12 +37,14 @@ def program(source: Path, *libraries: str) -> Path:
     compiled = cache_folder() / f"{source.stem}-{digest}"
     if not compiled.exists():
         unfinished = compiled.with_suffix(f".{os.getpid()}")
-        build(source, unfinished, *libraries)
+        build(source, unfinished, *libraries, preloaded=preloaded)
         unfinished.rename(compiled)
     return compiled
 
 
-def build(source: Path, target: Path, *libraries: str, static: bool = False) -> None:
+def build(
+    source: Path, target: Path, *libraries: str, static: bool = False, preloaded: bool = False
+) -> None:
     """Compiles a program. Raises LabError if that fails, or if there is no compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
@@ -49,6 +52,7 @@ def build(source: Path, target: Path, *libraries: str, static: bool = False) -> 
             f"the {source.stem} needs a C compiler, and there is no `cc` (Debian: apt install gcc)"
         )
     options = ("-O2", "-Wall", "-Wextra", *(["-static", "-s"] if static else []))
+    options += ("-shared", "-fPIC") if preloaded else ()
     command = [compiler, *options, "-o", str(target), str(source), "-lm"]
     command += [f"-l{library}" for library in libraries]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

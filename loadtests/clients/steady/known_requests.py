@@ -41,6 +41,7 @@ class Nature(Enum):
     FAILED = "500, after a fault of the application"
     CUT = "cut in the middle, after a fault of the application"
     REFUSED = "a refusal by the server, which malformed requests must have"
+    NO_ROOM = "507, for want of room on the disk"
     DIED = "a closed connection, after the end of a worker"
 
 
