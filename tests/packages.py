@@ -67,6 +67,8 @@ PROGRAMS = {
     "lighttpd": TESTS["lighttpd"],
     "php-cgi": TESTS["php-cgi"],
     "/usr/share/dokuwiki/doku.php": ("dokuwiki", "DokuWiki, by CGI"),
+    "chromium": TESTS["chromium"],
+    "chromedriver": TESTS["chromedriver"],
 }
 
 #: What a program is tested with, and has packages of its own.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
 from tests.programs.running.visit import ending
+from tests.support.browser import Browser, chromium
 from tests.testkit.server import Program, wait_for
 
 #: What stands before each of them.
@@ -274,8 +275,9 @@ async def events(request):
 application = Starlette(routes=[Route("/", events)])
 """,
     "mcp": """
-from mcp.server.fastmcp import Context, FastMCP
-server = FastMCP("shop")
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+server = MCPServer("shop")
 
 @server.tool()
 async def add(a: int, b: int, ctx: Context) -> int:
@@ -320,6 +322,17 @@ async def message(sid, data):
 
 application = socketio.ASGIApp(server)
 """,
+    "dash": """
+from dash import Dash, Input, Output, dcc, html
+page = Dash(__name__, backend="fastapi", websocket_callbacks=True)
+page.layout = html.Div([dcc.Input(id="name"), html.P(id="greeting")])
+
+@page.callback(Output("greeting", "children"), Input("name", "value"))
+def greet(name):
+    return f"Hello, {name}!"
+
+application = page.server
+""",
     "gradio": """
 import gradio
 from fastapi import FastAPI
@@ -331,7 +344,12 @@ def greet(name):
 with gradio.Blocks() as page:
     name, text = gradio.Textbox(), gradio.Textbox()
     gradio.Button("go").click(greet, name, text, api_name="greet")
-application = gradio.mount_gradio_app(FastAPI(), page, path="/")
+mounted = gradio.mount_gradio_app(FastAPI(), page, path="/")
+
+async def application(scope, receive, send):
+    # Its compression loses these messages.
+    scope.get("extensions", {}).pop("http.response.pathsend", None)
+    await mounted(scope, receive, send)
 """,
 }
 
@@ -341,10 +359,12 @@ class Asgi(Application):
         *("uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0", "websockets==17.4"),
         *("starlette==1.10.0", "fastapi==0.165.0", "python-multipart==0.0.34"),
         *("django==5.2.19", "channels==4.3.2", "quart==0.22.0", "litestar==2.25.0"),
-        *("sanic==25.12.1", "blacksheep==2.6.4", "sse-starlette==3.7.0", "mcp==1.30.0"),
+        *("sanic==25.12.1", "blacksheep==2.6.4", "sse-starlette==3.7.0", "mcp==2.3.0"),
         *("strawberry-graphql==0.341.2", "python-socketio==5.18.1", "gradio==6.31.0"),
+        *("dash==4.4.1", "selenium==4.51.0"),
         *("httpx==0.28.1", "httpx-sse==0.4.3", "requests==2.34.2", "websocket-client==1.9.2"),
     )
+    needs = ("chromium", "chromedriver")
     target = ""
     reference = "uvicorn"
     modes = ("asyncio",)
@@ -410,27 +430,24 @@ class Asgi(Application):
             yield "events", [[event.event, event.data] for event in islice(events, 5)]
 
     def mcp(self) -> Steps:
-        yield from asyncio.run(self.tools()).items()
+        # With a session, as before the protocol of 2026, and without.
+        for mode in ("legacy", "auto"):
+            yield mode, asyncio.run(self.tools(mode))
 
-    async def tools(self) -> dict[str, object]:
-        from mcp import ClientSession
-        from mcp.client.streamable_http import streamablehttp_client
+    async def tools(self, mode: str) -> list[object]:
+        from mcp.client import Client
 
         progress = []
 
         async def note(number: float, *_: object) -> None:
             progress.append(number)
 
-        async with (
-            streamablehttp_client(f"{self.url}/mcp") as (reads, writes, _),
-            ClientSession(reads, writes) as session,
-        ):
-            await session.initialize()
-            names = [each.name for each in (await session.list_tools()).tools]
-            added = await session.call_tool("add", {"a": 2, "b": 3}, progress_callback=note)
-            read = await session.read_resource("greeting://Ann")
-        texts = added.content[0].text, read.contents[0].text
-        return {"tools": names, "texts": texts, "progress": progress}
+        async with Client(f"{self.url}/mcp", mode=mode) as client:
+            names = [each.name for each in (await client.list_tools()).tools]
+            added = await client.call_tool("add", {"a": 2, "b": 3}, progress_callback=note)
+            read = await client.read_resource("greeting://Ann")
+            version = client.protocol_version
+        return [version, names, added.content[0].text, read.contents[0].text, progress]
 
     def strawberry(self) -> Steps:
         import json
@@ -460,10 +477,32 @@ class Asgi(Application):
                 yield f"{transport}: result", client.call("message", "ä" * 50_000, timeout=60)
                 yield f"{transport}: event", client.receive(timeout=60) == ["answer", "ä" * 50_000]
 
+    def dash(self) -> Steps:
+        with chromium() as driver:
+            page = Browser(driver)
+            page.open(self.url)
+            page.wait_text("Hello, None!")
+            page.find("#name").send_keys("Ann")
+            page.wait_text("Hello, Ann!")
+            yield "page", page.text()
+            # Callbacks come by WebSocket.
+            names = "performance.getEntriesByType('resource').map(each => each.name).join()"
+            yield "posts", "_dash-update-component" in str(page.run(names))
+
     def gradio(self) -> Steps:
         import httpx
         from gradio_client import Client
 
+        with chromium() as driver:
+            page = Browser(driver)
+            page.open(self.url)
+            page.wait_for("document.querySelector('textarea') && document.querySelector('button')")
+            page.find("textarea").send_keys("Ann")
+            page.run(
+                "[...document.querySelectorAll('button')].find(e => e.innerText == 'go').click()"
+            )
+            page.wait_for("document.querySelectorAll('textarea')[1].value == 'Ann 2'")
+            yield "in a browser", True
         yield "page", httpx.get(self.url, timeout=60).status_code
         job = Client(self.url, verbose=False).submit("Ann", api_name="/greet")
         yield "results", [job.result(), job.outputs()]
