@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from poorhttp.plugins.asgi.scope import Scope
 
     Message = dict[str, Any]
+    Wrapper = Callable[[Callable[[], object]], Callable[[], object]]
 
 #: Into which parts of all bodies are received, one after another: no call waits while it is used.
 BUFFER = memoryview(bytearray(256 * 1024))
@@ -55,11 +56,7 @@ class HttpExchange:
     _waits_for_data = _waits_for_room = False
 
     def __init__(
-        self,
-        request: Request,
-        scope: Scope,
-        loop: AbstractEventLoop,
-        wrap_notice: Callable[[Callable[[], object]], Callable[[], object]] | None,
+        self, request: Request, scope: Scope, loop: AbstractEventLoop, wrap_notice: Wrapper | None
     ) -> None:
         """Take a request; `wrap_notice` makes a function that any thread may call, if needed."""
         self.request = request

@@ -64,11 +64,8 @@ class Lifespan:
         return f"{self.mounted.target or 'the application'} (lifespan)"
 
     async def _run(self, *, is_required: bool) -> None:
-        scope = {
-            "type": "lifespan",
-            "asgi": {"version": "3.0", "spec_version": "2.0"},
-            "state": self.state,
-        }
+        asgi = {"version": "3.0", "spec_version": "2.0"}
+        scope = {"type": "lifespan", "asgi": asgi, "state": self.state}
         try:
             await self.mounted.application(scope, self._receive, self._send)
         except Stopped as error:

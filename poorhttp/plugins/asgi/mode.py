@@ -107,8 +107,7 @@ class EventLoop:
         self._worker = worker
         self._loop = loop
         self._whole = HOOKS.whole(worker.settings, worker.application)
-        self._mounted = HOOKS.mounted(worker.settings)
-        asgi = [each for each in self._mounted if each.is_asgi]
+        asgi = [each for each in HOOKS.mounted(worker.settings) if each.is_asgi]
         self._lifespans = [Lifespan(each, loop) for each in asgi]
         #: Who answers all requests, if there is only one ASGI application.
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
@@ -120,9 +119,8 @@ class EventLoop:
         self._in_threads: set[futures.Future[None]] = set()
         self._is_raw_tcp = is_raw_tcp(worker.settings.target)  # its handler blocks
         # WSGI applications in threads may find events of other requests.
-        self._wrap_notice: Callable[..., Any] | None = None
-        if self._only is None:
-            self._wrap_notice = partial(partial, loop.call_soon_threadsafe)
+        in_loop = partial(partial, loop.call_soon_threadsafe)
+        self._wrap_notice = in_loop if self._only is None else None
 
     def run(self) -> None:
         """Start the applications, serve until the reactor has stopped, and stop them."""
@@ -204,8 +202,7 @@ class EventLoop:
             return
         self._refuses = False
         scope = of_http(head, mounted.state)
-        if prefix:
-            scope["root_path"] += prefix
+        scope["root_path"] += prefix
         exchange: HttpExchange | None
         if scope["scheme"][0] == "w":
             exchange = self._websocket(request, scope)

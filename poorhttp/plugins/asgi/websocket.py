@@ -50,13 +50,11 @@ class WebSocketExchange(HttpExchange):
         if not self._is_connected:
             self._is_connected = True
             return {"type": "websocket.connect"}
-        socket = self._socket
-        while socket is None:
+        while (socket := self._socket) is None:
             if self._phase == ENDED or self._is_left or self.request.client_disconnected():
                 self._is_left = self._phase != ENDED
                 return {"type": "websocket.disconnect", "code": ABNORMAL, "reason": ""}
             await self._wait()
-            socket = self._socket
         while (message := socket.take()) is None:
             await self._change(socket)
         return message
@@ -152,9 +150,8 @@ class WebSocketExchange(HttpExchange):
             return
         # Frameworks raise it where the application takes no notice of the end.
         is_end = comes_of_reset(error) or type(error).__name__ == "WebSocketDisconnect"
-        if not (is_end and socket.closing) and not (
-            self.cancelled and isinstance(error, CancelledError)
-        ):
+        is_ours = self.cancelled and isinstance(error, CancelledError)
+        if not (is_ours or (is_end and socket.closing)):
             what = self.request.name
             logs.exception(f"{what}: the application failed", error, what)
             self._complete = False
