@@ -270,7 +270,7 @@ def test_logging_costs_nothing_without(tmp_path: Path) -> None:
         assert server.get("/").body == b"False"
 
 
-INI = """
+LOG = """
 [loggers]
 keys = root
 [formatters]
@@ -310,11 +310,11 @@ handlers = h
         ("log.ini", "[loggers]\nkeys = root\nnonsense\n", "log.ini:3: "),
         ("log.ini", "keys = root\n", "log.ini:1: "),
         ("log.ini", "[loggers]\nkeys = root\n", "log.ini: there is no section [formatters]"),
-        ("log.ini", INI.replace("root\n", "x\n"), "log.ini: [loggers]: keys lacks root"),
-        ("log.ini", INI.replace("root\n", "root, x\n"), "log.ini: there is no section [logger_x]"),
-        ("log.ini", INI.replace("class", "clas"), "log.ini: [handler_h] has no class"),
-        ("log.ini", INI.replace("Stream", "Strem"), "log.ini: [handler_h]: No module named"),
-        ("log.ini", INI.replace("INFO", "LOUD"), "log.ini: [logger_root]: Unknown level: 'LOUD'"),
+        ("log.ini", LOG.replace("root\n", "x\n"), "log.ini: [loggers]: keys lacks root"),
+        ("log.ini", LOG.replace("root\n", "root, x\n"), "log.ini: there is no section [logger_x]"),
+        ("log.ini", LOG.replace("class", "clas"), "log.ini: [handler_h] has no class"),
+        ("log.ini", LOG.replace("Stream", "Strem"), "log.ini: [handler_h]: No module named"),
+        ("log.ini", LOG.replace("INFO", "LOUD"), "log.ini: [logger_root]: Unknown level: 'LOUD'"),
         ("log.toml", 'version = 1\nroot = "\n', "line 2"),
         ("log.yaml", "version: 1\n", "ends in .ini, .json or .toml"),
         ("log.json", "\xff", "log.json is not UTF-8 text"),

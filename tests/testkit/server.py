@@ -42,18 +42,9 @@ READY = re.compile(r"^poorhttp (\S+) listening on (.+) \((\w+), (\d+) workers?\)
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until `condition()` holds; an AssertionError that names `what` if it never does.
-
-    It does not hold as long as a file that it looks at does not exist.
-    """
-
-    def holds() -> object:
-        with suppress(FileNotFoundError):
-            return condition()
-        return False
-
+    """Wait until `condition()` holds; an AssertionError that names `what` if it never does."""
     start = time.monotonic()
-    while not holds():
+    while not condition():
         waited = time.monotonic() - start
         assert waited < HANG, f"{what}: not in {HANG:.0f} seconds"
         # What takes longer is looked at less often: tests beside this one need the processor.
