@@ -13,10 +13,10 @@ from pathlib import Path
 from loadtests.measure.resources import LISTENING, session_processes, smaps_rollup
 
 #: What memory may grow by when all is quiet, as a factor and in MiB: free memory that lies between
-#: what is in use stays, and a new thread of `threads = auto` has some of its own.
-QUIET = (1.10, 6.0)
+#: what is in use stays.
+QUIET = (1.05, 2.0)
 #: And under load, where the bodies that are in flight just then are a part of it.
-LOADED = (1.20, 6.0)
+LOADED = (1.10, 4.0)
 #: What may not be more than at the first quiet moment.
 SAME = "processes", "descriptors", "threads", "temporary"
 #: What a process begins when it is first needed, in a short soak perhaps after the first quiet
