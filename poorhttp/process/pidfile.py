@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from sys import byteorder
 
 from poorhttp.errors import ConfigError
 from poorhttp.process import fork
@@ -53,8 +54,7 @@ class PidFile:
                         raise
             folder = os.path.dirname(self.path)
             if not os.access(folder, os.W_OK | os.X_OK):
-                missing = not os.path.isdir(folder)
-                code = errno.ENOENT if missing else errno.EACCES
+                code = errno.EACCES if os.path.isdir(folder) else errno.ENOENT
                 raise OSError(code, os.strerror(code))
 
     def write(self) -> None:
@@ -129,10 +129,13 @@ class PidFile:
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(
-                f"{self.place}: {self.path} is held by process {pid}, which is running; stop it, "
-                "or choose another file"
-            ) from None
+            # No server has a lock for reading, which needs no right to write the file.
+            found = fcntl.fcntl(fd, fcntl.F_GETLK, fcntl.F_WRLCK.to_bytes(2, byteorder) + bytes(30))
+            if int.from_bytes(found[:2], byteorder) == fcntl.F_WRLCK:
+                raise ConfigError(
+                    f"{self.place}: {self.path} is held by process {pid}, which is running; stop "
+                    "it, or choose another file"
+                ) from None
 
     def _read(self, fd: int) -> str:
         """Return the process ID in a file; a file with anything else is no PID file."""

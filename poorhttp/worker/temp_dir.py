@@ -35,9 +35,8 @@ def check(settings: Settings) -> None:
             os.unlink(name)
         os.close(fd)
     except OSError as error:
-        if error.errno in TEMPORARY_ERRORS:
-            return
-        raise ConfigError(
-            f"{settings.origin('temp_dir')}: no file can be created in {path}: {error.strerror}; "
-            "name a folder for temporary files that the server may write"
-        ) from None
+        if error.errno not in TEMPORARY_ERRORS:
+            raise ConfigError(
+                f"{settings.origin('temp_dir')}: no file can be created in {path}: "
+                f"{error.strerror}; name a folder for temporary files that the server may write"
+            ) from None

@@ -215,3 +215,44 @@ def test_successor(folder: Path, hold: Callable[..., Holder]) -> None:
     assert f"is held by process {new.pid}" in refused(path)
     new.end()
     assert os.listdir(folder) == []
+
+
+#: Locks a file for reading, as whoever may read it can, and says so.
+READER = """
+import fcntl, os, sys
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_of_somebody_who_may_only_read(folder: Path, hold: Callable[..., Holder]) -> None:
+    """No other user keeps a server that was killed from being started again."""
+    folder.chmod(0o755)
+    path = folder / "pid"
+    killed = hold(path)
+    reader = subprocess.Popen(
+        [sys.executable, "-S", "-c", READER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with reader:
+        assert reader.stdin
+        assert reader.stdout
+        try:
+            # It waits for the lock until the server ends.
+            killed.kill()
+            assert reader.stdout.readline() == "locked\n"
+            PidFile(str(path)).check()
+            assert written(path) == f"{os.getpid()}\n"
+            assert not path.exists()
+            # A server of the same time is still noticed.
+            hold(path)
+            assert "is running" in refused(path)
+        finally:
+            reader.kill()
