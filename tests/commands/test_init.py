@@ -35,6 +35,7 @@ MODES = {
     "gevent": ("import psycopg, gevent.monkey, numpy", {"mode": "gevent"}),
     "sockets": ("from flask_sock import Sock", {"mode": "threading", "threads": "8"}),
     "broken": ("import psycopg; def", {"mode": "threading", "threads": "8"}),
+    "nested": ("import psycopg\n" + "-" * 100_000 + "1", {"mode": "threading", "threads": "8"}),
 }
 
 
@@ -75,7 +76,7 @@ def test_mode(name: str, tmp_path: Path) -> None:
         assert not settings.is_set(option)
     text = (tmp_path / "poorhttp.ini").read_text()
     assert (f"# {os.path.join('part', 'library.py')} imports " in text) == (
-        name not in ("nothing", "broken")
+        name not in ("nothing", "broken", "nested")
     )
 
 

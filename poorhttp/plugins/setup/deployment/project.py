@@ -79,7 +79,7 @@ class DeployedProject:
             if os.path.getsize(path) > MAX_SIZE:
                 return
             tree = ast.parse(read_file(path, MAX_SIZE))
-        except (OSError, SyntaxError, ValueError, RecursionError):
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return  # the server reports it when it loads the application
         for node in ast.walk(tree):
             for name in _imported(node):
