@@ -123,10 +123,9 @@ class LogFile(io.FileIO):
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all or some of it."""
-        try:
+        written = None
+        with suppress(OSError):
             written = super().write(data)
-        except OSError:
-            written = None
         # None, too: it would have to wait.
         if written is None:
             text = bytes(data)

@@ -105,9 +105,12 @@ def installed() -> set[int]:
 
 
 def set_wakeup_fd(fd: int) -> int:
-    """Set a wake-up descriptor of the server, or the one before it; return the previous one."""
+    """Set the server's wake-up descriptor, or that before if it is open; return the previous."""
     _wakeup_fds.add(fd)
-    return signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
+    try:
+        return signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
+    except (ValueError, OSError):
+        return signal.set_wakeup_fd(-1)
 
 
 def forget_wakeup_fds() -> None:

@@ -116,8 +116,7 @@ class WorkerPool:
 
     @property
     def ended(self) -> bool:
-        processes = self.workers or self.spawner.process or self.ordered
-        return self.retiring and not processes
+        return self.retiring and not (self.workers or self.spawner.process or self.ordered)
 
     @property
     def _present(self) -> Iterator[WorkerHandle]:

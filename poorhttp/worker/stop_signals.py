@@ -116,8 +116,7 @@ class StopSignals:
         """
         notes = REPLACED if self.replaced() else b""
         handler, action = self.handlers[signal.SIGUSR1]
-        is_ours = signal.getsignal(signal.SIGUSR1) is handler
-        if is_ours and signal_action(signal.SIGUSR1) != action:
+        if signal.getsignal(signal.SIGUSR1) is handler and signal_action(signal.SIGUSR1) != action:
             notes += OWN_USR1
         if self.channel >= 0 and notes:
             with suppress(OSError):
@@ -249,5 +248,4 @@ def requests_in_flight(of: Reactor | None = None) -> str:
                 if request is not None and of in (None, reactor):
                     found[request.number] = request.name
             outer = outer.f_back
-    named = [str(found[number]) for number in sorted(found)]
-    return ", ".join(named) or "none of them is known"
+    return ", ".join(str(found[number]) for number in sorted(found)) or "none of them is known"

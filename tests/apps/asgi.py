@@ -69,7 +69,11 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         links = [b"</a.css>; rel=preload", b"</b.css>; rel=preload"]
         await send({"type": "http.response.early_hint", "links": links})
         headers = [(b"content-type", b"text/plain")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        query, _, part = query.partition("&")
+        if part:
+            headers.append((b"Content-Range", f"bytes {part}".encode()))
+        start = {"type": "http.response.start", "status": 206 if part else 200}
+        await send({**start, "headers": iter(headers)})
         await send({"type": "http.response.pathsend", "path": query})
     elif path == "/large":
         size = int(query)

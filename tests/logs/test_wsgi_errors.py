@@ -79,7 +79,9 @@ def test_a_stream_that_was_closed_is_written(mode: str, log: str, tmp_path: Path
             wait_text(server, tmp_path, log, f"after-{end}")
 
 
-@pytest.mark.parametrize(("mode", "log"), each_value(DIFFERENT, LOGS), indirect=["mode"])
+@pytest.mark.parametrize(
+    ("mode", "log"), [*each_value(DIFFERENT, LOGS), ("asyncio", "file")], indirect=["mode"]
+)
 def test_text_without_a_line_end_is_not_joined(mode: str, log: str, tmp_path: Path) -> None:
     with serve(mode, tmp_path, log) as server, server.connect() as connection:
         for number in range(3):

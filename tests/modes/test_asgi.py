@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import signal
 import socket
@@ -134,6 +135,24 @@ def test_files_and_early_hints(options: tuple[str, ...]) -> None:
         assert response.interim == [103]
         assert connection.request("HEAD", f"/file?{ROOT / APP}").body == b""
         assert connection.request("GET", "/file?/nowhere").status == 500
+
+
+def test_parts_of_files(server: Server, tmp_path: Path) -> None:
+    """An application answers 206 with the path of the whole file."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(range(256)) * 1024)
+    size = file.stat().st_size
+    os.mkfifo(tmp_path / "pipe")
+    with server.connect() as connection:
+        for begin, end in ((100, 299), (0, 0), (size - 10, size - 1)):
+            response = connection.request("GET", f"/file?{file}&{begin}-{end}/{size}")
+            assert response.status == 206
+            assert response.body == file.read_bytes()[begin : end + 1]
+        # It has become shorter, or was never a file whose content can be sent.
+        for path in (f"{file}&{size}-{size + 1}/{size + 2}", f"{file}&9-7/*", f"{tmp_path}/pipe"):
+            assert connection.request("GET", f"/file?{path}").status == 500, path
+        # One that has this part alone.
+        assert connection.request("GET", f"/file?{file}&9-{size + 8}/*").body == file.read_bytes()
 
 
 def test_clients_that_read_slowly_and_leave() -> None:

@@ -88,6 +88,31 @@ def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: P
         assert children(server.process.pid) == before
 
 
+LOOP = """\
+import asyncio, signal
+
+async def application(scope, receive, send):
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGUSR1):
+                loop.add_signal_handler(number, print, "got", number)
+        await send({"type": message["type"] + ".complete"})
+"""
+
+
+def test_an_event_loop_that_handles_signals(tmp_path: Path) -> None:
+    """It has a wake-up descriptor of its own, and is closed before the worker ends."""
+    (tmp_path / "app.py").write_text(LOOP)
+    options = ("--asgi-loop", "asyncio", "--error-log", "error.log")
+    with Server("app.py", "asyncio", *options, cwd=tmp_path) as server:
+        (tmp_path / "error.log").rename(tmp_path / "old.log")
+        server.process.send_signal(signal.SIGUSR1)
+        wait_for((tmp_path / "error.log").exists, "the new file")
+    assert (tmp_path / "old.log").read_text() + (tmp_path / "error.log").read_text() == ""
+
+
 def test_the_preloader_stops_and_reopens(tmp_path: Path) -> None:
     """It stays for workers that are recycled."""
     options = ("--preload", "--workers", "2", "--max-requests", "1000", "--error-log", "error.log")

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,47 @@ def test_the_server_goes_on_and_stops(
                 assert connection.request("GET", path).status == 200, path
         done = run_command("ctl", "--admin", f"unix:{tmp_path}/admin", "status")
         assert done.returncode == 0, done.stderr
+
+
+WEBSOCKET = """\
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            await send({"type": (await receive())["type"] + ".complete"})
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+    else:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"answered"})
+"""
+
+HANDSHAKE = (
+    *("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"),
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+)
+
+
+def is_replaced(server: Server, victim: int) -> bool:
+    found = workers(server.process.pid)
+    return bool(found) and victim not in found
+
+
+@pytest.mark.parametrize("change", [remove, replace])
+def test_the_first_websocket(change: Callable[[Path], None], tmp_path: Path) -> None:
+    """Its extension module is loaded, also in a worker that is forked later."""
+    package = tmp_path / "library/poorhttp"
+    shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "app.py").write_text(WEBSOCKET)
+    env = {"PYTHONPATH": str(package.parent)}
+    options = ("--workers", "1", "--http2", "on")
+    with Server("app.py", "asyncio", *options, cwd=tmp_path, env=env) as server:
+        change(package)
+        for _ in range(2):
+            assert server.get("/").body == b"answered"
+            with server.connect() as connection:
+                connection.send_request("GET", "/", *HANDSHAKE)
+                assert connection.interim() == 101
+            (victim,) = workers(server.process.pid)
+            os.kill(victim, signal.SIGKILL)
+            wait_for(partial(is_replaced, server, victim), "another worker")

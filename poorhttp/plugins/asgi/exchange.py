@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from asyncio import CancelledError, sleep
+from re import fullmatch
+from stat import S_ISREG
 
 from poorhttp import logs
 from poorhttp.errors import RequestTimeout
@@ -52,6 +54,7 @@ class HttpExchange:
     _body_left: bool | None = None  # `None`: it was not asked for yet
     _given = _is_left = False
     _trailers: list[Any] | None = None  # fields behind the body; `None`: none are announced
+    _part: tuple[int, int] | None = None  # what 206 sends of a file
     _waiters: Sequence[Future[None]] = ()
     _waits_for_data = _waits_for_room = False
 
@@ -131,7 +134,11 @@ class HttpExchange:
         elif kind == "http.response.start" and self._phase == NEW:
             status = message["status"]
             line = STATUS_LINES.get(status) or f"{int(status)} Unknown"
-            self.request.start_bytes(line, message.get("headers", ()))
+            headers = message.get("headers", ())
+            if status == 206:
+                headers = [*headers]
+                self._part = part_of(headers)
+            self.request.start_bytes(line, headers)
             self._phase = STARTED
             if message.get("trailers"):
                 self._trailers = []
@@ -162,8 +169,15 @@ class HttpExchange:
         self._phase = SENDING
 
     async def _send_file(self, path: str) -> None:
-        with open(path, "rb", buffering=0) as file:
-            if self.request.send_file(file.fileno(), 0, os.fstat(file.fileno()).st_size):
+        # A named pipe would be waited for.
+        with open(path, "rb", 0, opener=lambda at, how: os.open(at, how | os.O_NONBLOCK)) as file:
+            found = os.fstat(file.fileno())
+            begin, end = self._part or (0, found.st_size)
+            if end - begin == found.st_size:
+                begin, end = 0, end - begin  # a file of this part alone
+            if not S_ISREG(found.st_mode) or not begin <= end <= found.st_size:
+                raise OSError(f"{path!r} is no regular file, or ends before its Content-Range")
+            if self.request.send_file(file.fileno(), begin, end - begin):
                 self.request.done()
                 self._end()
                 return
@@ -258,6 +272,13 @@ class HttpExchange:
             ours: Any = request
             report_failure(ours, RequestTimeout() if is_late else error)
         self._end()
+
+
+def part_of(headers: list[tuple[bytes, bytes]]) -> tuple[int, int] | None:
+    """Return begin and end of the part that `Content-Range` names (RFC 9110 section 14.4)."""
+    text = next((value for name, value in headers if name.lower() == b"content-range"), b"")
+    found = fullmatch(rb"bytes (\d+)-(\d+)/.*", text.strip())
+    return (int(found[1]), int(found[2]) + 1) if found else None
 
 
 def comes_of_reset(error: BaseException | None) -> bool:

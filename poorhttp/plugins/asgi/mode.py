@@ -250,9 +250,13 @@ class EventLoop:
     def _begin_in_thread(self, request: Request) -> None:
         if self._pool is None:
             self._pool = futures.ThreadPoolExecutor(self._worker.settings.threads, "poorhttp")
-        future = self._pool.submit(self._worker.serve, self._worker.application, (request,))
+        future = self._pool.submit(self._serve_in_thread, request)
         self._in_threads.add(future)
         future.add_done_callback(self._in_threads.discard)
+
+    def _serve_in_thread(self, request: Request) -> None:
+        self._worker.serve(self._worker.application, (request,))
+        logs.end_line()
 
     def _give_up(self) -> None:
         """End requests that take longer than `graceful_timeout`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 
 from poorhttp.config.settings import Settings
@@ -38,7 +40,9 @@ class AsgiHooks(WorkerHooks):
         return self._mounted.get(settings.service, [])
 
     def check(self, settings: Settings) -> None:
-        """Check that the event loop is installed."""
+        """Check that the event loop is installed; load what workers that are forked need later."""
+        with suppress(ModuleNotFoundError):
+            import_module("poorhttp.plugins.asgi._websocket")
         if settings.of(Asgi).asgi_loop == "uvloop" and find_spec("uvloop") is None:
             where = settings.origin("asgi_loop")
             raise ConfigError(f"{where}: uvloop is not installed; {how_to_install('uvloop')}")

@@ -118,8 +118,7 @@ class HookQueue:
         """Have the functions of `worker_timeout` called, once for each worker."""
         if not worker.timeout_reported:
             worker.timeout_reported = True
-            values = _worker(pool, worker, worker.timeout)
-            self._add(pool.service, "hook_worker_timeout", values)
+            self._add(pool.service, "hook_worker_timeout", _worker(pool, worker, worker.timeout))
 
     def _start(self, service: Service) -> None:
         """Have the process of a service ready, which loads the functions and logs mistakes."""
