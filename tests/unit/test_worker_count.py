@@ -19,7 +19,8 @@ class Load:
     """Clients that send their next request when they have the response.
 
     A request computes and waits for so many seconds; other programs use `others` processors, and
-    there is memory for `room` workers.
+    there is memory for `room` workers. The machine has `more` processors, idle ones, that a quota
+    of the cgroup does not allow.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class Load:
         waits: float = 0.0,
         others: float = 0.0,
         room: int = MOST,
+        more: float = 0.0,
     ) -> None:
         self.clients = clients
         self.computes = computes
         self.waits = waits
         self.others = others
         self.room = room
+        self.more = more
 
     def share(self) -> float:
         """The part of a request for which it computes."""
@@ -77,7 +80,7 @@ def run(
                 "in_flight": round(at_once),
                 "used": used,
                 "delayed": max(0.0, at_once * load.share() - used),
-                "idle": max(0.0, CPUS - load.others - used),
+                "idle": max(0.0, CPUS - load.others - used) + load.more,
                 "held": 0.0,
                 "room": load.room - workers,
             }
@@ -96,6 +99,8 @@ CASES = {
     "computes, one at a time": (True, [(60, COMPUTES)], 4, 5),
     "overload": (False, [(60, Load(5000, 0.01, 0.01))], 4, 4),
     "others compute": (False, [(60, Load(60, 0.005, others=3.9))], 4, 4),
+    "computes below a quota": (False, [(60, Load(60, 0.005, more=60))], 4, 4),
+    "computes below a quota, one at a time": (True, [(60, Load(60, 0.005, more=60))], 4, 5),
     # Threads wait, and no worker is needed.
     "waits": (False, [(60, WAITS)], 4, 4),
     "waits, one at a time": (True, [(60, WAITS)], 20, 24),

@@ -42,8 +42,9 @@ class Autoscaling:
         integer(0, 1024),
         "0",
         "The most workers with `workers = auto`; 0: eight for each usable CPU.",
-        reason="Workers are added while requests wait for one and a processor is idle, and while "
-        "all workers of the server have less than 75 % of the memory of the cgroup or of the "
-        "machine: each counts with its proportional share (PSS), or with `max_rss` if that is set. "
+        reason="Workers are added while requests wait for one and a processor is idle that the "
+        "quota of the cgroup allows, and while all workers of the server have less than 75 % of "
+        "the memory of the cgroup or of the machine: each counts with its proportional share "
+        "(PSS), or with `max_rss` if that is set. "
         "uWSGI `workers` with `cheaper`, PHP-FPM `pm.max_children`.",
     )

@@ -89,7 +89,7 @@ class WorkerCount:
 
     def wants_more(self, look: Look) -> bool:
         """Return whether a look alone is a reason for more workers, if there is memory."""
-        workers, has_processor = look["workers"], look["idle"] >= IDLE
+        workers, has_processor = look["workers"], self._idle(look) >= IDLE
         waits = look["in_flight"] >= workers
         if self._one_at_a_time:
             waiting = workers - look["used"] - look["delayed"]
@@ -112,7 +112,7 @@ class WorkerCount:
             if now < self._ended + REGRET:
                 self._kept_until = now + KEPT
             # Interpreters that compute have no use for more than there are idle processors.
-            useful = workers // 2 if self._one_at_a_time else int(look["idle"])
+            useful = workers // 2 if self._one_at_a_time else int(self._idle(look))
             more = min(self._step, max(1, useful), look["room"], self.most - workers)
             self._step *= 2
             return more
@@ -125,6 +125,10 @@ class WorkerCount:
             return 0
         self._ended = now
         return -fewer
+
+    def _idle(self, look: Look) -> float:
+        """Return how many idle processors the workers may use: a quota may allow them fewer."""
+        return min(look["idle"], self._cpus - look["used"])
 
     def _needed_of_late(self, look: Look) -> int:
         """Return how many workers were needed at most in the window, if one of its halves ends."""
