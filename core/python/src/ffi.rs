@@ -1,12 +1,12 @@
 //! All `unsafe` code: each method of TLS sessions and codings, through the C tables of other modules; system calls; memory.
 //!
 //! A file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large `bytes`, text to and from
-//! `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the arguments of this process, the
+//! `str`, malloc_trim, mallopt, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the arguments of this process, the
 //! actions of signals, what follows the end of the parent, and what is done inside fork(2).
 
 #![expect(
     unsafe_code,
-    reason = "Python passes descriptors by number; shared memory is mapped; no crate has TCP_INFO, malloc_trim, \
+    reason = "Python passes descriptors by number; shared memory is mapped; no crate has TCP_INFO, malloc_trim, mallopt, \
         PR_SET_MEMORY_MERGE or records of kernel TLS; \
         PyO3 clears the memory of bytes before it fills them, or panics if there is none, and is slow with text; \
         advice on memory is by address; \
@@ -276,6 +276,19 @@ pub(crate) fn trim_memory() {
     // SAFETY: it takes the locks of the heap, and moves nothing that is in use.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Has the C library give all threads memory from two heaps. By itself it makes up to eight for each processor, one for each new
+/// thread, and what was freed in one is of no use to another: threads that come and go take more and more, though those that run
+/// Python wait for each other anyway. Who has set a number in the environment, or the library's `GLIBC_TUNABLES`, keeps it.
+pub(crate) fn share_heaps() {
+    #[cfg(target_env = "gnu")]
+    if std::env::var_os("MALLOC_ARENA_MAX").is_none() && std::env::var_os("GLIBC_TUNABLES").is_none() {
+        // SAFETY: it sets a number, under the lock of the heap.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, 2);
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::early_hints;
 use crate::environ::{Environs, set_request_id};
 use crate::error_log::has_unfinished_line;
 use crate::errors::{os_error, value_error};
-use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
+use crate::ffi::{arm_orphan_timer, duplicate, share_heaps, since_input, unacknowledged};
 use crate::gil_queue::GilQueue;
 use crate::http2::{self, Http2};
 use crate::interrupter::{Interrupter, OverdueRequests};
@@ -279,6 +279,10 @@ impl Reactor {
         let temp_dir = TempDir(given.temp_dir);
         let live_reload = given.live_reload.map(|(before, behind)| LiveReload { before, behind });
         let (multithread, external_loop) = (given.multithread, given.external_loop);
+        // Not where a program of somebody else has a server in it: that handles no signals.
+        if multithread && given.note_stop.is_some() {
+            share_heaps();
+        }
         // A few bytes leaked for each reactor without a supervisor, of which a process has few.
         let counters: &'static Counters = status.map_or_else(|| &*Box::leak(Box::default()), |status| &status.counters);
         let queue = multithread.then(|| Arc::new(GilQueue::new(&counters.metrics)));
