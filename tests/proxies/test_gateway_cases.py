@@ -181,7 +181,10 @@ def test_fastcgi_request_that_is_refused_is_nobody_elses(mode: str, tmp_path: Pa
                 connection.send(first + second)
                 connection.socket.shutdown(socket.SHUT_WR)
                 connection.rest()
-        assert "192.0.2.1" not in server.log()
+        # The first may be told of too, by its own name: not run, as its client has left meanwhile.
+        refusals = [line for line in server.log().splitlines() if "refused" in line]
+    assert refusals
+    assert not [line for line in refusals if "192.0.2.1" in line]
     clients = [line.split()[0] for line in log.read_text().splitlines()]
     assert clients.count("192.0.2.1") == len(others)
     assert {*clients} <= {"192.0.2.1", "-"}
