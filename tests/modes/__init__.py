@@ -13,6 +13,7 @@ test_computing_threads.py        Short requests beside threads that compute
 test_event_streams.py            Responses that stream, and handlers that ask for their client
 test_forked_children.py          Children that applications fork: their signals and sockets
 test_frameworks.py               Flask and Django applications, served in every mode
+test_heaps.py                    Heaps of the C library that threads take memory from
 test_inherited_descriptors.py    Programs started by an application inherit no descriptors
 test_interpreter_exit.py         The end of a process: Python's whole shutdown runs
 test_library.py                  poorhttp as a library: a server within a program
