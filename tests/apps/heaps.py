@@ -1,4 +1,4 @@
-"""An application that answers with the number of malloc's heaps, after several threads used it at once."""
+"""An application that counts the heaps of malloc, after several threads have used it at once."""
 
 from __future__ import annotations
 
