@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 def run(worker: Worker) -> None:
     """Serve until the reactor stops. The main thread only waits, to be free for signals."""
     if threads.are_replaced():
-        package = threads.replaced_by()
-        worker.note_greenlets(package)
-        if package == "gevent":
-            from gevent import get_hub
-
-            # It imports modules for the first hub, by locks that it has replaced: threads that make
-            # their hubs at the same time would wait for each other for ever.
-            get_hub()
+        worker.note_greenlets(threads.replaced_by())
     reactor = worker.reactor(multithread=True)
     # Not a lock: a signal that arrives just before the wait would be handled only after the next.
     wakeups, write = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)

@@ -210,6 +210,12 @@ class Worker:
         else:
             with suppress(OSError):
                 os.write(self._context.channel, GREENLETS.get(package, GREENLETS[""]))
+        if package == "gevent":
+            from gevent import get_hub
+
+            # It imports modules for the first hub, by locks that it has replaced: threads that make
+            # their hubs at the same time would wait for each other for ever.
+            get_hub()
 
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
         if not self._offers_upgrades:

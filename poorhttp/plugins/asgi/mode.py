@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from concurrent import futures
 from functools import partial
 from importlib.util import find_spec
 
@@ -20,9 +19,11 @@ from poorhttp.plugins.asgi.applications import answering
 from poorhttp.plugins.asgi.exchange import HttpExchange
 from poorhttp.plugins.asgi.lifespan import Lifespan
 from poorhttp.plugins.asgi.options import Asgi
+from poorhttp.plugins.asgi.request_threads import RequestThreads
 from poorhttp.plugins.asgi.scope import of_http
 from poorhttp.plugins.asgi.worker_hooks import HOOKS
 from poorhttp.plugins.native import not_built
+from poorhttp.process import threads, unpatched
 from poorhttp.process.signals import signal
 from poorhttp.worker.stop_signals import GRACE
 
@@ -98,7 +99,7 @@ class EventLoop:
 
     reactor: Reactor
     _interrupter: TaskInterrupter | None = None
-    _pool: futures.ThreadPoolExecutor | None = None
+    _threads: RequestThreads | None = None
     _watch: LoopWatch | None = None
     _refuses = False  # `asgi_concurrency` is reached
     _deadline = 0.0  # until when requests may run, once the server stops
@@ -115,12 +116,12 @@ class EventLoop:
         self._finished = loop.create_future()
         self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
         self._websockets: set[WebSocketExchange] = set()
-        #: Requests of WSGI applications that run in threads, or wait for one.
-        self._in_threads: set[futures.Future[None]] = set()
         self._is_raw_tcp = is_raw_tcp(worker.settings.target)  # its handler blocks
         # WSGI applications in threads may find events of other requests.
         in_loop = partial(partial, loop.call_soon_threadsafe)
         self._wrap_notice = in_loop if self._only is None else None
+        if self._only is None and threads.are_replaced():
+            worker.note_greenlets(threads.replaced_by())
 
     def run(self) -> None:
         """Start the applications, serve until the reactor has stopped, and stop them."""
@@ -248,11 +249,9 @@ class EventLoop:
         return websocket.WebSocketExchange(options, self._websockets, *rest)
 
     def _begin_in_thread(self, request: Request) -> None:
-        if self._pool is None:
-            self._pool = futures.ThreadPoolExecutor(self._worker.settings.threads, "poorhttp")
-        future = self._pool.submit(self._serve_in_thread, request)
-        self._in_threads.add(future)
-        future.add_done_callback(self._in_threads.discard)
+        if self._threads is None:
+            self._threads = RequestThreads(self._worker.settings.threads, self._serve_in_thread)
+        self._threads.begin(request)
 
     def _serve_in_thread(self, request: Request) -> None:
         self._worker.serve(self._worker.application, (request,))
@@ -276,20 +275,22 @@ class EventLoop:
         until = self._loop.time() + max(self._deadline - time.monotonic(), LEAST_SHUTDOWN)
         for each in reversed(self._lifespans):
             self._loop.run_until_complete(each.shutdown(until - self._loop.time()))
-        if self._pool is not None:
-            # What waits for a thread is given up.
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.stop()
         others = asyncio.all_tasks(self._loop)
         for task in others:
             task.cancel()
         ends = asyncio.wait(others, timeout=0.5) if others else self._loop.shutdown_asyncgens()
         self._loop.run_until_complete(ends)
         signals = self._worker.signals
-        if signals is None or signals.supervised:
+        if signals is None or signals.supervised or self._threads is None:
             return
-        # Python would wait for their threads, and no main process kills this one.
-        if futures.wait([*self._in_threads], timeout=GRACE).not_done:
-            signals.exit_now(signal.SIGTERM, None)
+        # Python would wait for the threads, and no main process kills this one.
+        deadline = time.monotonic() + GRACE
+        while self._threads.unfinished:
+            if time.monotonic() > deadline:
+                signals.exit_now(signal.SIGTERM, None)
+            unpatched.sleep(0.01)
 
 
 def log_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
