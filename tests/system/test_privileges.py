@@ -145,6 +145,32 @@ def surroundings(nobody: Nobody, folder: Path) -> str:
     return str(shutil.copy(ROOT / "tests/apps/surroundings.py", folder))
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
+@pytest.mark.parametrize(
+    ("admin", "protected", "is_open"),
+    [
+        ("unix:@poorhttp-{pid}", False, True),
+        ("127.0.0.1:0", False, True),
+        ("127.0.0.1:0", True, False),
+        ("unix:{folder}/admin", False, False),
+    ],
+)
+def test_an_admin_address_that_is_open_to_the_application(
+    admin: str, protected: bool, is_open: bool, nobody: Nobody, public: Path
+) -> None:
+    app = surroundings(nobody, public)
+    (public / "token").write_text("a" * 32)
+    (public / "token").chmod(0o600)
+    options: tuple[str, ...] = ()
+    if protected:
+        options = ("--admin-token-file", f"{public}/token")
+    options += "--user", "nobody", "--admin", admin.format(pid=os.getpid(), folder=public)
+    with Server(app, "single", *options, env=nobody.env, cwd=public) as server:
+        server.wait_log("the status page is at")
+        assert server.get("/").status == 200
+        assert ("every user of this machine" in server.log()) == is_open
+
+
 @pytest.mark.parametrize(
     ("mode", "options"),
     [

@@ -301,6 +301,13 @@ class Monitor(Component):
             where = ", ".join(map(_page_url, listeners))
             others = "/-/live, /-/ready, /-/metrics and /-/status beside it"
             logs.write("info", f"the status page is at {where} ({others})")
+            if self._endpoint is not None and self._endpoint.open_to_users:
+                logs.write(
+                    "warning",
+                    f"every user of this machine, and the application, can stop the server at "
+                    f"{self._endpoint.open_to_users[0].url}: set admin_token_file, or a Unix "
+                    "socket with a path",
+                )
 
     def _opened(
         self, services: Sequence[Settings], have: Sequence[Listener]

@@ -107,6 +107,8 @@ class AdminEndpoint:
 
     Attributes:
         listeners: its listening sockets.
+        open_to_users: those by which every user of the machine can control this process, whose user
+            is another than that of the application.
         pool: the worker pool of the one process.
     """
 
@@ -131,6 +133,10 @@ class AdminEndpoint:
         except BaseException:
             self.close_listeners(keep=have)
             raise
+        is_known = bool(protection.token) or not served.privileges.changes
+        self.open_to_users = [
+            each for each in self.listeners if not (is_known or each.url.startswith("unix:/"))
+        ]
         self.pool = supervised_process.pool(served, "the process that answers at admin,")
         self._questions = Questions(" ".join(each.url for each in self.listeners))
         self._application = Application(self._questions, protection)
