@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class Lifespan:
     """Calls an application with the scope `lifespan`, in a task as long as the worker serves."""
 
+    _text = ""  # the reason that the application has sent for the failure of its startup
+
     def __init__(self, mounted: Mounted, loop: asyncio.AbstractEventLoop) -> None:
         self.mounted = mounted
         #: Set in the scope by the application; each request gets a copy.
@@ -31,15 +33,24 @@ class Lifespan:
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
 
-    async def startup(self, *, is_required: bool) -> None:
+    async def startup(self, *, is_required: bool, logs_failure: bool) -> None:
         """Wait until the application has started, or is known not to take part in the protocol.
 
         Raises:
-            ApplicationError: its startup has failed, or it does not know what `is_required`.
+            ApplicationError: its startup has failed, or it does not know what `is_required`; the
+                cause is what it has raised, which is logged with `logs_failure`.
         """
         self._task = self._loop.create_task(self._run(is_required=is_required))
-        if await self._started:
-            self.mounted.state = self.state
+        try:
+            if await self._started:
+                self.mounted.state = self.state
+        except ApplicationError as error:
+            message = f"{self._name}: the startup failed"
+            if error.__cause__ is None and len(self._text.splitlines()) > 1:
+                logs.write("error", message, traceback=self._text)
+            elif error.__cause__ is not None and logs_failure:
+                logs.exception(message, error.__cause__)
+            raise
 
     async def shutdown(self, timeout: float) -> None:
         """Tell the application that no more requests come, and wait until it has finished."""
@@ -72,14 +83,17 @@ class Lifespan:
             self._started.set_exception(error)
         except BaseException as error:
             if self._started.done():
-                if not isinstance(error, asyncio.CancelledError):
+                failure = None if self._started.cancelled() else self._started.exception()
+                if failure is not None:
+                    # Some frameworks raise what they have sent.
+                    failure.__cause__ = failure.__cause__ or error
+                elif not isinstance(error, asyncio.CancelledError):
                     logs.exception(f"{self._name} failed", error)
             elif len(self._messages) == 2 and not is_required:
                 # It has asked for nothing: it does not know the protocol.
                 logs.write("debug", f"{self._name}: not used, because {describe(error)}")
                 self._started.set_result(False)
             else:
-                logs.exception(f"{self._name}: the startup failed", error)
                 self._fail(describe(error), error)
         else:
             if is_required and not self._started.done():
@@ -110,10 +124,8 @@ class Lifespan:
                 self._started.set_result(True)
                 return
             # Some frameworks send the whole traceback.
-            lines = text.strip().splitlines() or ["no reason is given"]
-            if len(lines) > 1:
-                logs.write("error", f"{self._name}: the startup failed", traceback=text)
-            self._fail(lines[-1])
+            self._text = text.strip()
+            self._fail((self._text.splitlines() or ["no reason is given"])[-1])
         elif kind in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):
             if not self._stopped.done():
                 failed = kind == "lifespan.shutdown.failed"

@@ -129,7 +129,10 @@ class EventLoop:
         try:
             when = self._worker.settings.of(Asgi).asgi_lifespan
             for each in self._lifespans if when != "off" else ():
-                self._loop.run_until_complete(each.startup(is_required=when == "on"))
+                starts = each.startup(
+                    is_required=when == "on", logs_failure=HOOKS.logs_failure(self._worker.settings)
+                )
+                self._loop.run_until_complete(starts)
             self._serve()
         finally:
             try:

@@ -32,12 +32,23 @@ class AsgiHooks(WorkerHooks):
         self._whole: dict[str, WSGIApplication] = {}
 
     def whole(self, settings: Settings, application: WSGIApplication) -> WSGIApplication:
-        """Return what answers all requests of a service, before other plug-ins have wrapped it."""
-        return self._whole.get(settings.service, application)
+        """Return what answers all requests of a service, before other plug-ins have wrapped it.
+
+        What is served without having been loaded, such as a page that says why, is of WSGI.
+        """
+        if settings.service not in self._whole:
+            page = Mounted(application, "", is_asgi=False)
+            self._mounted[settings.service], self._whole[settings.service] = [page], page
+        return self._whole[settings.service]
 
     def mounted(self, settings: Settings) -> list[Mounted]:
         """Return the applications of a service."""
         return self._mounted.get(settings.service, [])
+
+    def logs_failure(self, settings: Settings) -> bool:
+        """Whether the mode logs why an application cannot start."""
+        service = self._services.get(settings.service)
+        return service is None or not service.start_errors_muted
 
     def check(self, settings: Settings) -> None:
         """Check that the event loop is installed; load what workers that are forked need later."""
@@ -54,6 +65,7 @@ class AsgiHooks(WorkerHooks):
     def before_loading(self, settings: Settings) -> None:
         """Forget what a former load has found."""
         self._mounted[settings.service] = []
+        self._whole.pop(settings.service, None)
 
     def wrap_target(
         self, application: WSGIApplication, target: str, settings: Settings

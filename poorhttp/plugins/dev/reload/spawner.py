@@ -151,18 +151,37 @@ class VersionSpawner(Spawner):
             # generations.
             rank = 2 * self.number - self.early
             context.handoff = (*self.shared.handoff_sockets(self.service_index), rank)
-
-            def ready() -> None:
-                try:
-                    os.write(context.channel, BROKEN + SERVING if self._broken else SERVING)
-                except BrokenPipeError:
-                    # The next generation has replaced this one, which has accepted no connection.
-                    os._exit(0)
-
-            service.serve(ready, signals, context)
+            try:
+                service.start_errors_muted = True
+                self._serve(signals, context)
+            except ApplicationError as error:
+                # Its startup has failed: the lifespan of an ASGI application.
+                service.start_errors_muted = False
+                page = self._page(error, context)
+                service.application = _wrap(page, service.settings, self, preimporter)
+                self._serve(signals, context)
 
         service.loaded = self.page is not None
         start.run_child(run, parent, f"version {self.number}", service)
+
+    def _serve(self, signals: StopSignals, context: WorkerContext) -> None:
+        """Start the application, and serve it.
+
+        Raises:
+            ApplicationError: its startup has failed.
+        """
+
+        def ready() -> None:
+            dump.disable()
+            try:
+                os.write(context.channel, BROKEN + SERVING if self._broken else SERVING)
+            except BrokenPipeError:
+                # The next generation has replaced this one, which has accepted no connection.
+                os._exit(0)
+
+        dump = self.shared.stack_dump
+        dump.enable(self.service.settings.mode)
+        self.service.serve(ready, signals, context)
 
     def _wait_if_stale(self) -> None:
         """Do not serve code of which a file was saved meanwhile: a save may be loaded by halves.
@@ -195,7 +214,7 @@ class VersionSpawner(Spawner):
             Stopped: another worker is to load it, because older versions have ended only now.
         """
         service = self.service
-        self.shared.stack_dump.enable(greenlets=service.settings.mode == "gevent")
+        self.shared.stack_dump.enable(service.settings.mode)
         try:
             service.load()
             start.call_start_hooks(service.settings, context.index)
@@ -204,16 +223,27 @@ class VersionSpawner(Spawner):
         except Stopped:
             raise
         except ApplicationError as error:
-            if self.number == 1 and strip_frames(error) is error:
-                # No code of the project has run: the target is misspelled. The server does not
-                # start.
-                raise
-            if not _is_syntax_error(error) and self._wait_for_older(context):
-                raise Stopped from None
-            self._broken = True
-            return _load_error(error, service.settings, self)
+            return self._page(error, context)
         finally:
             self.shared.stack_dump.disable()
+
+    def _page(self, error: ApplicationError, context: WorkerContext) -> WSGIApplication:
+        """Return a page in the place of the application, which cannot be loaded or started.
+
+        Raises:
+            ApplicationError: the same, if no code of the project has run: the target is misspelled,
+                and the server does not start.
+            Stopped: as of `_load`.
+        """
+        if self.number == 1 and strip_frames(error) is error:
+            raise error
+        if not _is_syntax_error(error) and self._wait_for_older(context):
+            raise Stopped from None
+        self._broken = True
+        for hooks in self.service.hooks:
+            # They forget what was loaded.
+            hooks.before_loading(self.service.settings)
+        return _load_error(error, self.service.settings, self)
 
     def _wait_for_older(self, context: WorkerContext) -> bool:
         """Wait until older versions have ended: they may hold a port or lock that this one needs.
@@ -278,6 +308,9 @@ def _load_error(
 
     # The exception that the application has raised, without the server's wrapper and frames.
     cause = strip_frames(error)
+    if cause is error:
+        # The message says everything: the traceback has no frame of the application.
+        cause.__traceback__ = None
     logs.exception(f"version {spawner.number} cannot be loaded", cause)
     # The faulty file may be outside of the project, in an editable install: have it watched.
     spawner.shared.report_folders(source_folders(cause))

@@ -24,11 +24,14 @@ SIGNAL = signal.SIGUSR2
 #: Bytes of a dump that are read; that of an endless recursion is long.
 MAX_DUMP = 1 << 16
 
-#: Function of the server that loads the application: frames outside of it are those of the start.
-LOADER = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py"), "_load")
+#: Functions of the server that load and start the application: frames outside of them are those of
+#: the start.
+_SPAWNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py")
+LOADERS = ((_SPAWNER, "_load"), (_SPAWNER, "_serve"))
 
-#: Stands in the file before the stack of a greenlet that waits, behind that of gevent's hub.
-WAITING = b"waiting greenlet:\n"
+#: Stands in the file before the stack of a greenlet or task that waits, behind that of what it
+#: waits for: gevent's hub, or the event loop.
+WAITING = b"waiting:\n"
 
 #: How `faulthandler` writes characters that are not ASCII.
 ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
@@ -42,22 +45,23 @@ class StackDump:
 
     # In a generation
 
-    def enable(self, *, greenlets: bool) -> None:
+    def enable(self, mode: str) -> None:
         """Write the stack when the signal arrives, from now on.
 
-        `greenlets`: what waits for gevent's hub is written as well, by a handler in Python. Others
+        In modes with a loop, what waits for it is written as well, by a handler in Python. Others
         need no such handler, with which system calls of libraries in C would fail with EINTR.
         """
-        if greenlets:
-            signals.install(SIGNAL, self._write_waiting)
-        faulthandler.register(SIGNAL, self._file, all_threads=False, chain=greenlets)
+        write = {"gevent": self._write_greenlet, "asyncio": self._write_tasks}.get(mode)
+        if write is not None:
+            signals.install(SIGNAL, write)
+        faulthandler.register(SIGNAL, self._file, all_threads=False, chain=write is not None)
 
     def disable(self) -> None:
         """Ignore the signal from now on."""
         faulthandler.unregister(SIGNAL)
         signals.install_ignored(SIGNAL)
 
-    def _write_waiting(self, _number: int, _frame: FrameType | None) -> None:
+    def _write_greenlet(self, _number: int, _frame: FrameType | None) -> None:
         """Write the stack of the main greenlet, which loads, if it waits for another greenlet."""
         module: Any = sys.modules.get("greenlet")
         if module is None:
@@ -65,12 +69,38 @@ class StackDump:
         loading = module.getcurrent()
         while loading.parent is not None:
             loading = loading.parent
-        lines = []
+        frames = []
         frame: FrameType | None = loading.gr_frame
         while frame is not None:
-            code = frame.f_code
-            lines.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}\n')
+            frames.append(frame)
             frame = frame.f_back
+        self._write_waiting(frames)
+
+    def _write_tasks(self, _number: int, _frame: FrameType | None) -> None:
+        """Write the stacks of the server's tasks, which start applications, if none runs now."""
+        module: Any = sys.modules.get("asyncio")
+        loop = module and module._get_running_loop()
+        if loop is None or module.current_task(loop) is not None:
+            return
+        for task in module.all_tasks(loop):
+            frames: list[FrameType] = []
+            coroutine = task.get_coro()
+            while coroutine is not None:
+                kind = "cr" if hasattr(coroutine, "cr_frame") else "gi"
+                if (frame := getattr(coroutine, f"{kind}_frame", None)) is not None:
+                    frames.insert(0, frame)
+                waits = "cr_await" if kind == "cr" else "gi_yieldfrom"
+                coroutine = getattr(coroutine, waits, None)
+            if frames and frames[-1].f_code.co_filename.startswith(SERVER_FOLDER):
+                self._write_waiting(frames)
+
+    def _write_waiting(self, frames: list[FrameType]) -> None:
+        """Write a stack, innermost frame first."""
+        lines = [
+            f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} '
+            f"in {frame.f_code.co_name}\n"
+            for frame in frames
+        ]
         if lines:
             os.write(self._file, WAITING + "".join(lines).encode("utf-8", "surrogateescape"))
 
@@ -88,11 +118,12 @@ class StackDump:
         The application is the project, or if nothing of it is running, the package that the server
         has called. Both are empty if there is no dump. Files are named relative to `here`.
         """
-        dump = os.pread(self._file, MAX_DUMP, 0).rpartition(WAITING)[2]
+        dump, *waiting = os.pread(self._file, MAX_DUMP, 0).split(WAITING)
         frames: list[_Frame] = []
-        for line in dump.decode("utf-8", "surrogateescape").splitlines():
+        stack = b"".join(waiting) or dump
+        for line in stack.decode("utf-8", "surrogateescape").splitlines():
             frame = _Frame(line, here)
-            if (frame.path, frame.name.rpartition(".")[2]) == LOADER:
+            if (frame.path, frame.name.rpartition(".")[2]) in LOADERS:
                 break
             if frame.is_known:
                 frames.append(frame)

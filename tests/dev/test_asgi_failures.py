@@ -1,0 +1,90 @@
+"""`poorhttp dev` with ASGI applications: pages while they cannot be loaded or started."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.development import IMPATIENT, ProjectFolder, wait_text
+from tests.testkit.server import Server, wait_for
+
+#: A line when it is imported, and one of the startup of its lifespan.
+APP = """\
+import asyncio, os, traceback
+{}
+
+async def application(scope, receive, send):
+    if scope["type"] == "lifespan":
+        for _ in range(2):
+            kind = (await receive())["type"]
+            {}
+            await send({{"type": f"{{kind}}.complete"}})
+        return
+    await send({{"type": "http.response.start", "status": 200, "headers": []}})
+    await send({{"type": "http.response.body", "body": b"served"}})
+"""
+FAILED = 'await send({"type": "lifespan.startup.failed", "message": %s});'
+
+#: What is in a version, and what its page says, as the terminal does.
+BROKEN = {
+    "syntax": ("a = = 1", "pass", ("SyntaxError", "app.py", "line 2")),
+    "import": ("1 / 0", "pass", ("ZeroDivisionError", "app.py", "line 2, in <module>")),
+    "startup": ("", "1 / 0", ("ZeroDivisionError", "line 8, in application")),
+    "message": ("", FAILED % '"no database"' + " return", ("startup failed: no database",)),
+    # As Starlette does.
+    "sent": (
+        "",
+        f"""try: 1 / 0
+            except Exception:
+                {FAILED % "traceback.format_exc()"} raise""",
+        ("ZeroDivisionError", "line 8, in application"),
+    ),
+}
+
+
+def save(project: ProjectFolder, imported: str = "", started: str = "pass") -> None:
+    project.save("app.py", APP.format(imported, started))
+
+
+def test_a_version_that_fails_is_answered_with_a_page(project: ProjectFolder) -> None:
+    """Its lines are there once, although it is started again when the version before has ended."""
+    save(project)
+    with project.develop("asyncio", tracebacks=True) as server:
+        wait_text(server, "served")
+        for imported, started, shown in BROKEN.values():
+            before = len(server.log())
+            save(project, imported, started)
+            page = wait_text(server, shown[0])
+            assert server.get("/").status == 500
+            for text in shown:
+                assert text in page
+            assert server.log()[before:].count(shown[0]) == 1
+            save(project)
+            wait_text(server, "served")
+        save(project, "os._exit(7)")
+        wait_text(server, "ended with 7 while it was loaded")
+        save(project)
+        wait_text(server, "served")
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        "while not os.path.exists('go'): await asyncio.sleep(0.01)",
+        "while not os.path.exists('go'): os.stat('.')",
+    ],
+)
+def test_a_startup_that_takes_long_says_where_it_is(started: str, project: ProjectFolder) -> None:
+    save(project)
+    with project.develop("asyncio", launcher=IMPATIENT) as server:
+        wait_text(server, "served")
+
+        def has_place(server: Server = server) -> bool:
+            save(project, "", started)
+            return "app.py, line 8, in application" in wait_text(server, "has been loading")
+
+        # On a busy machine it may not have come so far by then.
+        wait_for(has_place, "the place where it waits")
+        assert server.get("/").status == 503
+        server.wait_log("has been loading for 2 s: app.py, line 8")
+        (project.folder / "go").touch()
+        wait_text(server, "served")
