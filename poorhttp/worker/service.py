@@ -50,9 +50,9 @@ class Service:
     appended: tuple[str, str] | None = None
     own_paths: Sequence[str] = ()  # prefixes that plug-ins answer, which static files do not hide
     takes_times = False  # workers measure requests, and keep the slowest of them
-    #: Seconds for which a worker that stops waits for threads of the application; `None`: for
-    #: `graceful_timeout`.
-    threads_end: float | None = None
+    #: Called by a worker that ends, with its exit code: ends threads of the application, for which
+    #: it would wait until `graceful_timeout`.
+    end_threads: Callable[[int], None] | None = None
     serving = False  # the server as a whole serves, so errors go to the error log
     kills_stopped = True  # workers that a signal has stopped are killed and replaced
     start_errors_muted = False  # those of a worker are not logged: there were many of them

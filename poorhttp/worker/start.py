@@ -8,17 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
 
 from poorhttp import logs
 from poorhttp._core import note_fd, set_process_title
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Failure, Stopped, printable
 from poorhttp.net.listener import close_others
-from poorhttp.process import threads
 from poorhttp.process.control_channel import HERE, SERVING, ControlChannel, report_failure
 from poorhttp.process.fork import fork, set_parent_death_signal
-from poorhttp.process.signals import SIGNALS, ignore_at_exit, install, install_ignored, signal
+from poorhttp.process.signals import SIGNALS, ignore_at_exit, install_ignored, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE, StopSignals
@@ -183,16 +181,18 @@ def run_child(
         # The stack still refers to the service: the application is released before the exit.
         service.application = None
         del service.routes
-        exit_process(code, service.settings.graceful_timeout, service.threads_end)
+        exit_process(code, service.settings.graceful_timeout, service.end_threads)
 
 
-def exit_process(code: int, timeout: float, threads_end: float | None = None) -> NoReturn:
+def exit_process(
+    code: int, timeout: float, end_threads: Callable[[int], None] | None = None
+) -> NoReturn:
     """Exit by Python's complete shutdown: threads are joined, `atexit` handlers run.
 
     The stack is not unwound, because its outer frames are those of the main process. A shutdown
     that takes longer than `timeout` seconds is cut short, with all stacks in the error log. If the
     main process has stopped this one, its SIGKILL comes earlier, because it counts from that time.
-    Threads are not joined for longer than `threads_end` seconds, if that is given.
+    `end_threads` has no thread joined for as long; it gets the exit code.
     """
     import faulthandler
 
@@ -206,11 +206,10 @@ def exit_process(code: int, timeout: float, threads_end: float | None = None) ->
     for stream in (logs.error_log.stream, sys.stderr):
         # The log may be no file, and notebooks replace standard error.
         with suppress(Exception):
-            longest = timeout if threads_end is None else min(timeout, threads_end)
-            faulthandler.dump_traceback_later(longest + 3 * GRACE, exit=True, file=stream)
+            faulthandler.dump_traceback_later(timeout + 3 * GRACE, exit=True, file=stream)
             break
-    if threads_end is not None:
-        wait_for_threads(threads_end, code)
+    if end_threads is not None:
+        end_threads(code)
     try:
         _py_exit(code)
     except Exception:
@@ -231,43 +230,6 @@ def run_exit_functions(code: int) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-class _ThreadsRemain(BaseException):
-    """Raised when threads have not ended in time."""
-
-
-def wait_for_threads(timeout: float, code: int) -> None:
-    """Wait until threads have ended for which Python's shutdown waits, or end the process.
-
-    In that case, too, handlers of `atexit` run: they remove PID files and sockets.
-    """
-    threading: Any = sys.modules.get("threading")
-    if threading is None or threads.are_replaced():
-        return
-    main = threading.main_thread()
-    if not any(thread is not main and not thread.daemon for thread in threading.enumerate()):
-        return
-    remain = False
-
-    def stop_waiting(number: int, frame: FrameType | None) -> None:
-        nonlocal remain
-        remain = True
-        # Some versions of Python print an exception in `_shutdown`, and return.
-        sys.unraisablehook = lambda _: None
-        raise _ThreadsRemain
-
-    try:
-        install(signal.SIGALRM, stop_waiting)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
-        signal.setitimer(signal.ITIMER_REAL, timeout)
-        # The threads of executors end here.
-        threading._shutdown()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except _ThreadsRemain:
-        pass
-    if remain:
-        run_exit_functions(code)
 
 
 def _py_exit(code: int) -> None:

@@ -97,13 +97,19 @@ IMPATIENT = (
 )
 
 
-def test_threads_of_an_old_version_end_and_it_tidies_up(project: ProjectFolder) -> None:
-    """The file is there until handlers of `atexit` have run."""
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_threads_of_an_old_version_end_and_it_tidies_up(mode: str, project: ProjectFolder) -> None:
+    """The file is there until handlers of `atexit` have run, also after Ctrl-C."""
     save(project, "exits", 1, threads=THREADS)
-    with project.develop() as server:
+    with project.develop(mode) as server:
         save(project, "exits", 2, threads=THREADS)
         follow(server, 2)
+        assert (project.folder / "held.pid").exists()
+        server.process.send_signal(signal.SIGINT)
+        assert server.wait() == 0
+        assert not (project.folder / "held.pid").exists()
         assert "Traceback" not in server.log()
+        assert "Timeout" not in server.log()
 
 
 @pytest.mark.parametrize("kind", ["port", "exits"])

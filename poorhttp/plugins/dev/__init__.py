@@ -4,6 +4,7 @@ commands.py               the command `poorhttp dev`
 options.py                the options
 component.py              what it does in the main process
 worker_hooks.py           what it does in workers: error pages
+threads_end.py            ends workers whose threads do not end
 terminal_sink.py          the access log `terminal`
 reload/                   starts a new generation of the application when a file is saved
 debug/                    shows exceptions as pages, with Werkzeug's debugger

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
 
-#: Seconds that requests may take after Ctrl-C: they are the developer's own.
-GRACE = 1.0
+#: Seconds after Ctrl-C until workers are killed: requests are the developer's own. Threads of the
+#: application have `threads_end.WAIT` of them, and handlers of `atexit` the rest.
+GRACE = 1.5
 
 
 class DevServer(Component):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
-from poorhttp.plugins.dev import options
+from poorhttp.plugins.dev import options, threads_end
 from poorhttp.plugins.dev.options import PREFIX, Development
 from poorhttp.worker.plugin_hooks import WorkerHooks
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
     from poorhttp.net.listener import Listener
     from poorhttp.worker.service import Service
-
-#: Seconds that threads of the application have to end: nobody waits for an old version that has
-#: answered everything. They are those that Ctrl-C leaves as well.
-THREADS_END = 1.0
 
 
 class DevelopmentHooks(WorkerHooks):
@@ -58,7 +54,7 @@ class DevelopmentHooks(WorkerHooks):
         if settings.live or settings.profile or settings.autoreload != "off":
             service.own_paths = (*service.own_paths, PREFIX)
         if settings.autoreload != "off":
-            service.threads_end = THREADS_END
+            service.end_threads = threads_end.wait_for_threads
         if settings.autoreload != "off" or settings.debug != "off":
             # A developer may look at it.
             service.kills_stopped = False

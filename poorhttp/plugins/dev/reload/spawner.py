@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 STALE_WAIT = 0.5
 
 #: Seconds for which a version that cannot be loaded waits for older ones to end before it shows an
-#: error page. Older versions that have answered everything end within `worker.start.THREADS_END`.
+#: error page. Older versions that have answered everything end within `threads_end.WAIT`.
 OLDER_WAIT = 2.5
 
 #: Nanoseconds for which the end of an older version may have come too late for this one.
