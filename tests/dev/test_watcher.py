@@ -372,6 +372,24 @@ def test_links_that_lead_elsewhere_now(folder: Path, watch: Watch, polls: None) 
     assert watched.message() == code("later.yml")
 
 
+@BOTH
+def test_links_between_folders_of_the_project(folder: Path, watch: Watch, polls: None) -> None:
+    """No file has changed, and yet another package is imported."""
+    for number in "12":
+        write_old(folder / f"versions/{number}/__init__.py")
+    lead(folder / "shop", "versions/1")
+    lead(folder / "over", "shop")
+    watched = watch()
+    lead(folder / "shop", "versions/2")
+    assert watched.settle() == code("shop", "over")
+    save(folder / "versions/2/__init__.py", "again")
+    assert watched.settle() == code("versions/2/__init__.py")
+    (folder / "shop").unlink()
+    assert watched.settle() == {}
+    (folder / "shop").symlink_to("versions/1")
+    assert watched.settle() == code("shop", "over")
+
+
 def test_static_files_are_assets(folder: Path, watch: Watch) -> None:
     (folder / "public").mkdir()
     watched = watch((str(folder), CODE), (str(folder / "public"), FILES))

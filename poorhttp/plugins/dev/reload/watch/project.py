@@ -86,6 +86,8 @@ class WatchedProject:
         files: single files that matter wherever they are.
         archives: archives on Python's path from which modules were imported.
         is_truncated: the last `walk` has left folders out because there are too many.
+        folder_links: the symbolic links to folders that the last `walk` has met, with the kind of
+            their change, and the device and inode of the folder.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class WatchedProject:
         self.archives: set[str] = set()
         self.files = [_absolute(path) for path in files]
         self.is_truncated = False
+        self.folder_links: dict[str, tuple[str, tuple[int, int] | None]] = {}
         self._include = [Glob(text) for text in include]
         self._exclude = [Glob(text) for text in exclude]
         self._live = live
@@ -238,6 +241,7 @@ class WatchedProject:
             Each folder, its role, and its entries except folders.
         """
         self.is_truncated = False
+        self.folder_links = {}
         by_number = {}
         for folder, role in self._roles.items():
             number = inode_of(folder)
@@ -272,8 +276,15 @@ class WatchedProject:
                     continue
                 yield folder, role, entries
                 for entry in folders:
-                    if not self.is_excluded(entry.path):
-                        (linked if entry.is_symlink() else below).append((entry.path, role))
+                    if self.is_excluded(entry.path):
+                        continue
+                    if not entry.is_symlink():
+                        below.append((entry.path, role))
+                        continue
+                    linked.append((entry.path, role))
+                    if role != INCLUDED:
+                        kind = "code" if role in (CODE, TEMPLATES) else "asset"
+                        self.folder_links[entry.path] = kind, inode_of(entry.path)
             level = below
 
     def folders(self) -> list[str]:

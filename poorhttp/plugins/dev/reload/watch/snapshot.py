@@ -76,6 +76,8 @@ class Snapshot:
         self._on_the_way: set[str] = set()
         # Folders of the project with links into each folder.
         self._sources: dict[str, set[str]] = {}
+        # Symbolic links to folders, as the project has them; also those that have vanished.
+        self._folder_links = project.folder_links
         self._recent: set[str] = set()
         # Modification time of each polled folder.
         self._written: dict[str, int] = {}
@@ -108,7 +110,7 @@ class Snapshot:
     def compare_all(self) -> dict[str, str]:
         """Compare and record all files; return changed paths with their kinds."""
         changed: dict[str, str] = {}
-        before = self.files
+        before, links_before = self.files, self._folder_links
         since, self._since = self._since, None
         absent_before = self.absent
         # Before the folders are read: a root that comes or goes meanwhile counts as moved.
@@ -132,6 +134,10 @@ class Snapshot:
             self._record(folder, entries)
             if os.path.islink(folder):
                 self._add_link(folder)
+        links = self._project.folder_links
+        self._folder_links = links_before | links
+        for link in links:
+            self._add_link(link)
         for folder in self._single_files:
             self._record_folder(folder)
         for folder in _distinct([*self.files, *self._extra_folders]):
@@ -155,6 +161,12 @@ class Snapshot:
                         oldest = loaded
                     if oldest is None or _is_later(path, oldest):
                         changed[path] = self._kind(folder, path) or self._project.kind(path)
+        for link in links_before.keys() & links.keys():
+            # If both folders are in the project, no file has changed.
+            if links[link] != links_before[link] and not any(
+                path.startswith(f"{link}/") for path in changed
+            ):
+                changed[link] = links[link][0]
         self.absent = [root for root, place in self._places.items() if place is None]
         return {path: kind for path, kind in changed.items() if kind}
 
