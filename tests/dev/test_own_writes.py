@@ -9,6 +9,8 @@ import pytest
 
 from poorhttp.plugins.dev.reload.own_writes import (
     AT_ONCE,
+    AT_ONCE_OF_OTHERS,
+    AT_ONCE_WHILE_LOADING,
     FIRST_PAUSE,
     LONGEST_PAUSE,
     QUIET,
@@ -136,3 +138,21 @@ def test_pauses_grow_until_it_is_quiet() -> None:
     # What was written long ago somebody else has written now.
     now += QUIET
     assert [change("/a", note=False) for _ in range(9)] == [0.0] * 9
+
+
+def test_cycles_of_other_files_and_of_unknown_writers() -> None:
+    """Temporary folders have another name each time; a library in C is not seen to write."""
+    now = 100.0
+    writes = OwnWrites(lambda: now)
+    for number in range(AT_ONCE_OF_OTHERS + 1):
+        now += 0.1
+        writes.note(f"/tmp{number}/a.py")
+        wanted = FIRST_PAUSE if number == AT_ONCE_OF_OTHERS else 0
+        assert writes.pause([f"/tmp{number}/a.py"]) == wanted
+    now += QUIET + FIRST_PAUSE
+    for number in range(AT_ONCE_WHILE_LOADING + 1):
+        now += 0.1
+        wanted = FIRST_PAUSE if number == AT_ONCE_WHILE_LOADING else 0
+        assert writes.pause(["/a"], is_loading=True) == wanted
+        # Somebody saves it after it was loaded.
+        assert writes.pause(["/a"]) == 0

@@ -41,10 +41,13 @@ RECENT = 6.0
 #: who saves a file again and again takes longer.
 RECENT_PROGRAM = 2.0
 
-#: Changes by the application that take effect at once, and as many if only a program that it has
-#: started can have made them.
+#: Changes by the application that take effect at once: of the same files, of other files each time
+#: (in temporary folders), of the same files if only a program that it has started can have made
+#: them, and of the same files while it was loaded by nobody knows whom (a library in C).
 AT_ONCE = 2
+AT_ONCE_OF_OTHERS = 6
 AT_ONCE_BY_PROGRAM = 6
+AT_ONCE_WHILE_LOADING = 12
 
 #: Seconds of the first pause; each is twice as long as the one before.
 FIRST_PAUSE = 1.0
@@ -99,6 +102,8 @@ class OwnWrites:
         self._program_at = -RECENT_PROGRAM
         #: How often each file was changed by the application, one change soon after another.
         self._counts: dict[str, int] = {}
+        #: The same for all files together, if it was certainly the application.
+        self._total = 0
         self._last = 0.0
         self._pause = 0.0
 
@@ -115,22 +120,30 @@ class OwnWrites:
         written = (self._written.get(os.path.realpath(path), -RECENT) for path in paths)
         return all(now - at < RECENT for at in written)
 
-    def pause(self, paths: Iterable[str]) -> float:
-        """Return for how many seconds changed files are to have no effect, because of a cycle."""
+    def pause(self, paths: Iterable[str], *, is_loading: bool = False) -> float:
+        """Return for how many seconds changed files are to have no effect, because of a cycle.
+
+        `is_loading`: a generation is being loaded.
+        """
         now = self._clock()
         names = [os.path.realpath(path) for path in paths]
-        if self.wrote(names):
+        wrote = self.wrote(names)
+        if wrote:
             at_once = AT_ONCE
         elif now - self._program_at < RECENT_PROGRAM:
             at_once = AT_ONCE_BY_PROGRAM
+        elif is_loading:
+            at_once = AT_ONCE_WHILE_LOADING
         else:
             return 0.0
         if now - self._last > self._pause + QUIET:
             self._counts.clear()
-            self._pause = 0.0
+            self._total, self._pause = 0, 0.0
         self._last = now
+        self._total += wrote
         self._counts = {name: self._counts.get(name, 0) + 1 for name in names}
-        if min(self._counts.values(), default=0) <= at_once:
+        is_cycle = min(self._counts.values(), default=0) > at_once
+        if not is_cycle and not (wrote and self._total > AT_ONCE_OF_OTHERS):
             return 0.0
         self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         return self._pause

@@ -234,9 +234,10 @@ class Reloader:
             self._say(notice, "warning")
         paths.pop("notice", None)
         changed = [path for some in paths.values() for path in some]
-        pause = self._own_writes.pause(changed) if changed else 0.0
+        loads = bool(self._loading_since)
+        pause = self._own_writes.pause(changed, is_loading=loads) if changed else 0.0
         # A generation that loads may have written half of them: they are not read, nor is it ended.
-        is_loading = bool(self._loading_since) and self._own_writes.wrote(changed)
+        is_loading = loads and self._own_writes.wrote(changed)
         if pause:
             self._announce_pause(changed, pause, shared)
         if pause or (is_loading and changed):
