@@ -50,6 +50,7 @@ DESKTOP = {
     "  @app.get('/')\n  def index(): return app.config.get('MODE', 'not configured')\n"
     "  return app\n",
 }
+CALLED = "class Site:\n    {} __call__(self, {}): pass\nsite = Site()\n"
 FACTORY_FLASK = "from flask import Flask\ndef create_app(name='x'):\n  return Flask(name)\n"
 PASTE = "[app:main]\nuse = call:shop:main\n[server:main]\nuse = egg:waitress#main\n"
 PASTED = "def main(everything):\n  def app(e, s):\n    s('200 OK', [])\n    return [b'pasted']\n"
@@ -171,6 +172,20 @@ def test_what_is_said_of_it(
         ({"my-shop/__init__.py": "", "my-shop/web.py": APP}, "my-shop/web.py:app"),
         ({"shop/__init__.py": "", "shop/web/__init__.py": "", "shop/web/serving.py": APP},
          "shop.web.serving:app"),
+        # Folders without `__init__.py`.
+        ({"shop/web/serving.py": f"from shop import names\n{APP}", "shop/names.py": ""},
+         "shop.web.serving:app"),
+        ({"src/shop/web/serving.py": f"from . import names\n{APP}", "tools/serving.py": APP},
+         "shop.web.serving:app"),
+        # Objects of classes, and middleware.
+        ({"serving.py": CALLED.format("def", "environ, start_response")}, "serving:site"),
+        ({"serving.py": CALLED.format("async def", "scope, receive, send")}, "serving:site"),
+        ({"serving.py": f"{CALLED.format('def', 'environ, start_response')}{FLASK % ('web', 'web')}"
+          "wrapped = Site(web)\n"}, "serving:web"),
+        ({"wsgi.py": f"from w import Mounts\n{FLASK % ('site', 'site')}"
+          "application = Mounts(site, {'/api': api})\n"}, "wsgi:application"),
+        ({"x.py": f"from celery import Celery\n{FLASK % ('site', 'site')}app = Celery(site)\n"},
+         "x:site"),
         # What may be an application, where nothing else is.
         ({"serving.py": "from lib import Router\napp = Router()\n"}, "serving:app"),
         ({"serving.py": "def app(one, two): return two('200 OK', []) and []\n"}, "serving:app"),
@@ -230,6 +245,8 @@ def test_the_only_one(
             "c.py: app does not look like a WSGI application; cli.py: app does not look like a "
             "WSGI application; d.py: app does not look like a WSGI application; v.py: app does not",
         ),
+        ({"api/serving.py": f"import names\n{APP}", "api/names.py": ""},
+         "; there is an application: poorhttp dev api/serving.py:app; name it"),
         ({"setup.ini": "[app]\nname = shop\n[tool]\nuse = x\n"}, "found nothing to serve"),
     ],
 )  # fmt: skip

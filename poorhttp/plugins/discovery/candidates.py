@@ -119,7 +119,8 @@ def choose(sources: Sources, source: Source, certainty: int = MAYBE) -> Choice:
     """Choose as the target `wsgi` and Flask do, in this order.
 
     A value named application or app; the only certain application of another name; a factory
-    function that needs no arguments; the default application of Bottle.
+    function that needs no arguments; the only object of a class that takes what WSGI or ASGI
+    passes; the default application of Bottle.
 
     Args:
         sources: of the project.
@@ -140,6 +141,7 @@ def choose(sources: Sources, source: Source, certainty: int = MAYBE) -> Choice:
     choice.candidates = list(others.values())
     if not others:
         choice.candidates = list(_factories(sources, source, choice))[:1]
+    choice.candidates = choice.candidates or list(_objects(sources, source))
     if not choice.candidates and _uses_bottle_default(source):
         origin = os.path.abspath(source.file), ""
         choice.candidates = [Candidate("", BOTTLE_DEFAULT, SURE, origin)]
@@ -234,12 +236,17 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
     maker, factory = _made_by(sources, defined, value)
     what = MAKERS.get(maker)
     if what is None and original in DEFAULTS:
-        # Middleware around an application: `app = ProxyFix(create_app())`.
+        # Middleware around an application: `app = ProxyFix(create_app())`, `app = ProxyFix(site)`.
         for argument in value.args:
             if isinstance(argument, ast.Call):
                 inner, factory = _made_by(sources, defined, argument)
                 if inner in MAKERS or factory is not None:
                     what = APPLICATION
+                    break
+            elif isinstance(argument, ast.Name) and argument.id not in DEFAULTS:
+                site = _of_name(sources, defined, argument.id, Choice())
+                if site is not None and site.certainty == SURE and not _is_other(defined, value):
+                    what, factory = APPLICATION, site.factory
                     break
     certainty = SURE if what or (factory is not None and factory[1] in FACTORIES) else MAYBE
     return Candidate(name, what or APPLICATION, certainty, origin, factory)
@@ -313,6 +320,33 @@ def _returned_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterato
             isinstance(target, ast.Name) and target.id in names for target in targets
         ):
             yield made
+
+
+def _is_other(source: Source, call: ast.Call) -> bool:
+    """Whether a call is one of a library whose `app` is no WSGI application."""
+    root = ast.unparse(call.func).partition(".")[0]
+    return source.imports.get(root, (0, "", ""))[1].partition(".")[0] in OTHER_LIBRARIES
+
+
+def _objects(sources: Sources, source: Source) -> Iterator[Candidate]:
+    """Yield objects of classes of the project whose `__call__` takes what WSGI or ASGI passes."""
+    for name, value in source.values.items():
+        if not isinstance(value, ast.Call):
+            continue
+        defined, original = sources.definition(source, value.func)
+        found = defined.classes.get(original)
+        for each in found.body if found is not None else ():
+            if getattr(each, "name", "") != "__call__":
+                continue
+            what = ""
+            if isinstance(each, ast.AsyncFunctionDef):
+                what = ASGI if len(required(each)) == 4 else ""
+            elif isinstance(each, ast.FunctionDef):
+                names = [argument.arg.lower() for argument in each.args.args[1:]]
+                is_usual = len(names) == 2 and "env" in names[0] and "start" in names[1]
+                what = APPLICATION if is_usual else ""
+            if what:
+                yield Candidate(name, what, SURE, (os.path.abspath(source.file), name))
 
 
 def _is_application(function: ast.FunctionDef) -> int:

@@ -10,7 +10,8 @@ The first of these that exists is served:
 5. what an ini file of PasteDeploy declares, first `development.ini`;
 6. one in any other module or package, here or in `src`; two of them are an error;
 7. template pages; files, with an `index.html`; programs, in `cgi-bin` or called `NAME.cgi`;
-8. something called `application` or `app` that may be one, as far as its source says.
+8. an application in a folder without `__init__.py` whose modules import each other by its name;
+9. something called `application` or `app` that may be one, as far as its source says.
 
 A value that a factory has made takes precedence over that factory, in whatever file it is: the file
 may configure it.
@@ -280,6 +281,7 @@ class Search:
             self._unusual_modules,
             self._pages,
             self._files,
+            self._namespaces,
             self._likely_values,
         ]
         if file == TABLE:
@@ -399,6 +401,30 @@ class Search:
                     seen += self._candidates_in(f"./{name}.py", ".", SURE)
         return self._only_one(seen)
 
+    def _namespaces(self) -> FoundTarget | None:
+        """Find an application in a namespace package: a folder without `__init__.py`.
+
+        Modules of other folders import each other by names that are not known here.
+        """
+        seen: list[Seen] = []
+        for root in self.sources.roots:
+            for file in self._all_files(root, WORDS, namespaces=True):
+                found = self._candidates_in(file, root, SURE)
+                source = self.sources.read(file)
+                top = os.path.relpath(file, root).partition("/")[0]
+                imported = [(dots, module) for dots, module, _ in source.imports.values()]
+                if any(
+                    dots or module.partition(".")[0] == top
+                    for dots, module in (*imported, *source.stars)
+                ):
+                    seen += found
+                elif found:
+                    only = found[0][2]
+                    shown = f"{os.path.normpath(file)}:{only.expression}".removesuffix(":")
+                    self.remarks.append(f"there is {only.what}: poorhttp dev {_quoted(shown)}")
+        del self.remarks[MOST_NAMED:]
+        return self._only_one(seen)
+
     def _likely_values(self) -> FoundTarget | None:
         """Find a value named application or app that may be an application."""
         seen: list[Seen] = []
@@ -497,8 +523,13 @@ class Search:
         for file in self._all_files(root, words):
             yield from self._candidates_in(file, root, SURE)
 
-    def _all_files(self, root: str, words: Sequence[bytes]) -> Iterator[str]:
-        """Yield the files of all modules below a root that contain one of these words."""
+    def _all_files(
+        self, root: str, words: Sequence[bytes], *, namespaces: bool = False
+    ) -> Iterator[str]:
+        """Yield the files of all modules below a root that contain one of these words.
+
+        With `namespaces`, also those in folders without `__init__.py`.
+        """
         folders = [(root, 0)]
         count = 0
         while folders:
@@ -511,7 +542,14 @@ class Search:
                     count += 1
                     if count <= MAX_FILES and _contains(path, words):
                         yield path
-                elif level < MAX_LEVELS and os.path.isfile(os.path.join(path, "__init__.py")):
+                elif level < MAX_LEVELS and (
+                    os.path.isfile(os.path.join(path, "__init__.py"))
+                    or (
+                        namespaces
+                        and _may_be_namespace(path)
+                        and os.path.normpath(path) not in self.sources.roots
+                    )
+                ):
                     folders.append((path, level + 1))
 
     def _candidates_in(self, file: str, root: str, certainty: int) -> list[Seen]:
@@ -627,6 +665,16 @@ def _may_be_application(name: str) -> bool:
     is_test = stem.startswith("test_") or stem.endswith("_test")
     return not (name.startswith((".", "__")) or is_test or stem in NEVER_APPLICATIONS) or (
         name == "__init__.py"
+    )
+
+
+def _may_be_namespace(folder: str) -> bool:
+    """Whether a folder can be imported, is none of a virtual environment, and no link."""
+    return (
+        os.path.basename(folder).isidentifier()
+        and os.path.isdir(folder)
+        and not os.path.islink(folder)
+        and not os.path.exists(os.path.join(folder, "pyvenv.cfg"))
     )
 
 
