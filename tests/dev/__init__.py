@@ -1,6 +1,7 @@
 """`poorhttp dev`: reloads, discovery, error pages, terminal.
 
 conftest.py                A project whose files tests save
+test_asgi_failures.py      Pages of ASGI applications that cannot be loaded or started
 test_discovery.py          Discovery of the application, and messages when there is none or several
 test_django_command.py     Django: a project that is found, its static files, `manage.py dev`
 test_error_pages.py        The debugger's error pages: their content, access control, and consoles

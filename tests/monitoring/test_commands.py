@@ -28,7 +28,7 @@ from poorhttp.cli import main
 from poorhttp.config.address import parse
 from poorhttp.errors import UsageError
 from poorhttp.plugins.monitor.admin import model
-from poorhttp.plugins.monitor.ctl import commands, shape, tables
+from poorhttp.plugins.monitor.ctl import client, commands, shape, tables
 from poorhttp.plugins.monitor.ctl.arguments import SUBCOMMANDS, Arguments
 from poorhttp.plugins.monitor.ctl.client import Client
 from poorhttp.plugins.monitor.ctl.commands import SHOWN
@@ -611,6 +611,28 @@ def test_another_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             assert said.err.startswith(begin), (word, said)
             assert said.err.count("\n") == 1
             assert not said.out
+
+
+def test_a_program_that_goes_on_sending(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes soon after the one before, and the answer is never complete."""
+    monkeypatch.setattr(client, "LONGEST", 1.0)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError), listener.accept()[0] as peer:
+                peer.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not select.select([peer], [], [], 0.05)[0] or peer.recv(65536):
+                    peer.sendall(b"a")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        where = f"127.0.0.1:{listener.getsockname()[1]}"
+        assert main(["ctl", "--admin", where, "status"]) == 5
+        join(thread)
+    assert capsys.readouterr().err.endswith("no complete answer in 1 s\n")
 
 
 @pytest.mark.parametrize("job", ["../é", "\ud800", "x" * 100_000, "a b\r\nX: y", "", 5, None])

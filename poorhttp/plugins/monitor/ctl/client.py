@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import sys
+import time
 
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError, Failure, visible
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
     from poorhttp.plugins.monitor.admin.model import Status
 
-#: Seconds for a response. The admin process waits up to 5 s for the main process.
+#: Seconds without a byte of a response. The admin process waits up to 5 s for the main process.
 TIMEOUT = 15.0
+
+#: Seconds for a whole response: some programs send a little of one again and again.
+LONGEST = 60.0
 
 #: Bytes of a response, at most: the admin process has the rights of the workers only.
 LARGEST = 64 << 20
@@ -44,6 +48,22 @@ class Unavailable(Unreachable):
     """The main process does not answer its admin process."""
 
 
+class _Socket(socket.socket):
+    """A socket from which all has to be received in `LONGEST` seconds."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(fileno=sock.detach())
+        self._until = time.monotonic() + LONGEST
+
+    def recv_into(self, *arguments: Any) -> int:
+        """Receive; a TimeoutError if nothing comes, or not all in time."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.settimeout(min(left, TIMEOUT))
+        return super().recv_into(*arguments)
+
+
 class _Connection(http.client.HTTPConnection):
     """A connection over TCP or a Unix socket, to a process that may know the token."""
 
@@ -62,7 +82,11 @@ class _Connection(http.client.HTTPConnection):
         """
         if self._address.kind == "tcp":
             self._connect_tcp()
-            return
+        else:
+            self._connect_unix()
+        self.sock = _Socket(self.sock)
+
+    def _connect_unix(self) -> None:
         path = self._address.path
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(TIMEOUT)
@@ -173,7 +197,7 @@ class Client:
             headers["Content-Type"] = "application/json"
         if self.place.token:
             headers["Authorization"] = f"Bearer {self.place.token.decode()}"
-        connection = _Connection(self.place)
+        connection, began = _Connection(self.place), time.monotonic()
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
@@ -186,7 +210,8 @@ class Client:
         except http.client.HTTPException as error:
             raise Stranger(self.place, "it does not speak HTTP, or speaks HTTPS") from error
         except TimeoutError as error:
-            why = f"no complete answer in {TIMEOUT:.0f} s"
+            limit = TIMEOUT if time.monotonic() - began < LONGEST else LONGEST
+            why = f"no complete answer in {limit:.0f} s"
             raise Unreachable(f"no server answers at {where}: {why}") from error
         except OSError as error:
             why = error.strerror or str(error) or type(error).__name__

@@ -163,9 +163,7 @@ class Snapshot:
                         changed[path] = self._kind(folder, path) or self._project.kind(path)
         for link in links_before.keys() & links.keys():
             # If both folders are in the project, no file has changed.
-            if links[link] != links_before[link] and not any(
-                path.startswith(f"{link}/") for path in changed
-            ):
+            if links[link] != links_before[link] and not _has_below(changed, link):
                 changed[link] = links[link][0]
         self.absent = [root for root, place in self._places.items() if place is None]
         return {path: kind for path, kind in changed.items() if kind}
@@ -197,6 +195,9 @@ class Snapshot:
                 kind = self._kind(folder, path)
                 if kind and self._differs(path, certain=False):
                     changed[path] = kind
+        for link, (kind, _) in self._folder_links.items() if changed else ():
+            if _has_below(changed, link):
+                self._folder_links[link] = kind, inode_of(link)
         return changed, other
 
     def differing(self, folders: Sequence[str]) -> list[str]:
@@ -372,6 +373,10 @@ def archive_of(folder: str) -> str:
     while folder != "/" and not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return folder if os.path.isfile(folder) else ""
+
+
+def _has_below(paths: Iterable[str], folder: str) -> bool:
+    return any(path.startswith(f"{folder}/") for path in paths)
 
 
 def _is_later(path: str, since: int) -> bool:
