@@ -83,6 +83,12 @@ def test_scope(server: Server) -> None:
     assert dict(response.headers)["x-path"] == "/\xc3\xa4/\xef\xbf\xbd"
 
 
+def test_files_that_are_not_offered() -> None:
+    with Server(f"{APP}:app", "asyncio", *LOOP, "--no-asgi-pathsend") as server:
+        scope = literal_eval(server.get("/scope").body.decode())
+    assert {*scope["extensions"]} == {"http.response.early_hint", "http.response.trailers"}
+
+
 def test_environ_for_hooks() -> None:
     """Hooks of other plug-ins see the names of WSGI."""
     pairs = [(b"content-type", b"a/b"), (b"content-length", b"3"), (b"x-a", b"1"), (b"x-a", b"2")]

@@ -344,12 +344,7 @@ def greet(name):
 with gradio.Blocks() as page:
     name, text = gradio.Textbox(), gradio.Textbox()
     gradio.Button("go").click(greet, name, text, api_name="greet")
-mounted = gradio.mount_gradio_app(FastAPI(), page, path="/")
-
-async def application(scope, receive, send):
-    # Its compression loses these messages.
-    scope.get("extensions", {}).pop("http.response.pathsend", None)
-    await mounted(scope, receive, send)
+application = gradio.mount_gradio_app(FastAPI(), page, path="/")
 """,
 }
 
@@ -377,7 +372,9 @@ class Asgi(Application):
         if self.server == "uvicorn":
             port = self.url.rpartition(":")[2]
             return ["python", "-m", "uvicorn", self.target, "--port", port]
-        return super().command()
+        # The compression of Gradio loses the messages of files.
+        options = ["--no-asgi-pathsend"] if "gradio" in self.target else []
+        return [*super().command(), *options]
 
     def drive(self) -> Steps:
         steps: dict[str, Callable[[], Steps]] = dict.fromkeys(SAME, self.same)

@@ -23,8 +23,9 @@ from poorhttp.plugins.asgi.request_threads import RequestThreads
 from poorhttp.plugins.asgi.scope import of_http
 from poorhttp.plugins.asgi.worker_hooks import HOOKS
 from poorhttp.plugins.native import not_built
-from poorhttp.process import threads, unpatched
+from poorhttp.process import threads
 from poorhttp.process.signals import signal
+from poorhttp.process.unpatched import sleep
 from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
@@ -114,7 +115,9 @@ class EventLoop:
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
         self._exchanges: set[HttpExchange] = set()
         self._finished = loop.create_future()
-        self._most = worker.settings.of(Asgi).asgi_concurrency or sys.maxsize
+        options = worker.settings.of(Asgi)
+        self._most = options.asgi_concurrency or sys.maxsize
+        self._offers_pathsend = options.asgi_pathsend
         self._websockets: set[WebSocketExchange] = set()
         self._is_raw_tcp = is_raw_tcp(worker.settings.target)  # its handler blocks
         # WSGI applications in threads may find events of other requests.
@@ -207,6 +210,8 @@ class EventLoop:
         self._refuses = False
         scope = of_http(head, mounted.state)
         scope["root_path"] += prefix
+        if not self._offers_pathsend:
+            del scope["extensions"]["http.response.pathsend"]
         exchange: HttpExchange | None
         if scope["scheme"][0] == "w":
             exchange = self._websocket(request, scope)
@@ -293,7 +298,7 @@ class EventLoop:
         while self._threads.unfinished:
             if time.monotonic() > deadline:
                 signals.exit_now(signal.SIGTERM, None)
-            unpatched.sleep(0.01)
+            sleep(0.01)
 
 
 def log_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -45,6 +45,13 @@ class Asgi:
         "connections, and `queue_timeout` refuses requests that wait while the application blocks "
         "the event loop. uvicorn `limit_concurrency` (none), granian `backpressure`.",
     )
+    asgi_pathsend = Option(
+        boolean,
+        "on",
+        "Offer ASGI applications that the server sends their files (`http.response.pathsend`).",
+        reason="The server sends a file without the application, in the kernel where it can. "
+        "Middleware that loses the message, as that of Gradio, needs `off`.",
+    )
     websocket_max_message = Option(
         size(1, 2**30),
         "16M",
