@@ -10,5 +10,4 @@
 - `search`: which candidate to measure next.
 - `answer`: the best for throughput, for p99 and for memory.
 - `report`: the recommendation, what limits it, the cost of other choices; terminal, file, page.
-- `prove`: comparison of the search with a measurement of all candidates.
 """

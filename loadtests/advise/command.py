@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import programs, store
-from loadtests.advise import prove, report
+from loadtests.advise import report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
 from loadtests.advise.commands import Commands
 from loadtests.advise.configuration import MODES, THREADS, Configuration, space
@@ -86,12 +86,6 @@ def add(commands: Any) -> None:
     ):
         told, two = f"of: {' '.join(known)}; default all", f"{kind},{kind}".upper()
         add(flag, dest=dest, type=_words(kind, known), default=known, metavar=two, help=told)
-    add(
-        "--prove",
-        action="store_true",
-        help="without TARGET: compare the search with a grid of all candidates, on three "
-        "applications that compute, wait, and do both (with --quick, --full or --tiny)",
-    )
     usual = f"default {report.FILE}, or the first of poorhttp.2.ini and so on that is not there"
     for flag, told in (
         ("--write", f"the configuration ({usual}: no file is overwritten)"),
@@ -131,7 +125,7 @@ def run(options: argparse.Namespace, command: str) -> int:
     keeping = store.Store(path, name)
     told: list[Section] = []
     try:
-        return (_prove if options.prove else _advise)(options, command, keeping, told)
+        return _advise(options, command, keeping, told)
     finally:
         keeping.close()
         if keeping.lost:
@@ -189,21 +183,6 @@ def _advise(
         return int(wanted and not written)
     finally:
         told += report.sections(Results(keeping.records), advice, workload.words)
-
-
-def _prove(
-    options: argparse.Namespace, command: str, keeping: store.Store, told: list[Section]
-) -> int:
-    scales = {BUDGETS[one.name]: one for one in (prove.TINY, prove.QUICK, prove.FULL)}
-    scale = scales.get(options.budget, prove.QUICK)
-    options.max_workers = options.max_workers or scale.workers
-    options.max_threads = options.max_threads or scale.threads
-    candidates, _ = _everyone(options)
-    _begin(Bench(Target("three applications"), from_paths(["/"]), keeping), command, 0)
-    try:
-        return int(not prove.prove(keeping, scale, candidates))
-    finally:
-        told += prove.sections(Results(keeping.records))
 
 
 def _everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[str]]:

@@ -152,13 +152,13 @@ class Section:
     detail: bool = False
 
 
-def method(report: str, *names: str, more: str = "", **values: object) -> Section:
-    """How something is measured: each item of the list in `method.md` is a paragraph.
+def method(module: str, *names: str, more: str = "", **values: object) -> Section:
+    """How something is measured: each item of a list in Markdown is a paragraph.
 
-    The file, which begins with a title, or others that are named, is beside that of the `report`.
+    The file, which begins with a title, is beside the module and has its name, or those `names`.
     Its braces stand for `values`; `more` are further items.
     """
-    files = [Path(report).with_name(f"{name}.md") for name in names or ["method"]]
+    files = [Path(module).with_name(f"{name}.md") for name in names or [Path(module).stem]]
     lists = (file.read_text(encoding="utf-8").partition("\n")[2] for file in files)
     text = "".join(lists).format(**values)
     items = f"\n{text}{more}".split("\n- ")[1:]

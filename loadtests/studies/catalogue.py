@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from loadtests.studies.auto import study as auto
+from loadtests.studies import (
+    auto,
+    compress,
+    content,
+    deadconn,
+    loops,
+    parallel,
+    proxies,
+    resources,
+    serial,
+    tls,
+    uploads,
+)
 from loadtests.studies.balance import study as balance
 from loadtests.studies.bench import study as bench
 from loadtests.studies.cluster import study as cluster
-from loadtests.studies.compress import study as compress
-from loadtests.studies.content import study as content
-from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.develop import study as develop
 from loadtests.studies.endure import study as endure
 from loadtests.studies.http2 import study as http2
 from loadtests.studies.influence import study as influence
-from loadtests.studies.loops import study as loops
 from loadtests.studies.memory import study as memory
 from loadtests.studies.operate import study as operate
 from loadtests.studies.ordered import study as ordered
 from loadtests.studies.overload import study as overload
-from loadtests.studies.parallel import study as parallel
 from loadtests.studies.power import study as power
-from loadtests.studies.proxies import study as proxies
-from loadtests.studies.resources import study as resources
-from loadtests.studies.serial import study as serial
 from loadtests.studies.study import Study
-from loadtests.studies.tls import study as tls
-from loadtests.studies.uploads import study as uploads
 from loadtests.studies.webbench import study as webbench
 from loadtests.studies.websocket import study as websocket
 

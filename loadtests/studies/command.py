@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loadtests import programs, store
-from loadtests.advise import prove
 from loadtests.advise import report as advice
 from loadtests.advise.trial import EXPERIMENT as ADVISE
 from loadtests.arguments import choose, names, number, unknown
@@ -281,7 +280,6 @@ def by_study(records: list[Record]) -> dict[str, list[Section]]:
     told = {study.name: sections(results, [study]) for study in reported(records)}
     told[soak.NAME] = soak.sections(records)
     told[ADVISE] = advice.stored(results)
-    told[prove.PROVE] = prove.sections(results)
     told[replay.NAME] = replay.sections(results)
     told[rounds.NAME] = verdicts.sections(records)
     return {name: own for name, own in told.items() if own}

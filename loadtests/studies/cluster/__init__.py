@@ -4,6 +4,5 @@ Each host is a network namespace (`loadtests.network`).
 
 - `members`: hosts with a server each, and a balancer before them.
 - `balancer`: HAProxy and nginx with their configurations.
-- `experiments`: does it under a steady load (`loadtests.clients.steady`).
-- `study`: the promised figures, the report, and the study.
+- `study`: does it under a steady load (`loadtests.clients.steady`); promised figures, report.
 """

@@ -2,18 +2,212 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
-from collections.abc import Sequence
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from loadtests.clients.steady.connection import Fault
+from loadtests.clients.steady.handle import STEADY, SteadyClients
+from loadtests.clients.steady.tally import State
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure.cpu_affinity import USABLE
+from loadtests.measure.waiting import patience, wait_until
+from loadtests.network.hosts import Network, Unavailable
 from loadtests.reporting import faults
 from loadtests.reporting.model import Axis, Column, Section, Table, method
 from loadtests.reporting.promises import Promise, all_finished, none, of_figures
+from loadtests.servers.registry import Server
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.cluster import balancer, experiments
-from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
+from loadtests.studies.cluster import balancer, members
+from loadtests.studies.cluster.balancer import CONNECT, NOTICED, PORT
+from loadtests.studies.cluster.members import Cluster, Member
 from loadtests.studies.comparison import Measure, figures
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 from loadtests.studies.tables import bars, ranked, scaled
+
+APPLICATION = "loadtests.apps.operated:application"
+CLIENTS = {**STEADY, "patient": 10, "posting": 8, "pipelining": 0}
+"""More that are in hand for a while. A balancer that answers one of several pipelined requests with
+an error drops the others, so nobody sends any."""
+SETTLE = 1.5
+"""Seconds of load before something is done, and after it."""
+GONE = 6.0
+"""Seconds for which a host is cut off."""
+PATIENCE = patience(30.0)
+INTERVALS = {"haproxy": NOTICED, "nginx": float(CONNECT)}
+"""Seconds in which a balancer has to find out that a host is gone: HAProxy by its checks; nginx has
+none, and needs a request that it cannot deliver."""
+
+
+@dataclass(frozen=True)
+class Setup(Server):
+    """A balancer, and how far away the servers are from it: seconds each way."""
+
+    balancer: str = ""
+    delay: float = 0.0
+
+
+SETUPS = tuple(
+    Setup(
+        f"{name}{', 20 ms away' if delay else ''}",
+        "",
+        f"loadtests/studies/cluster/members.py~{name.lower()}",
+        "poorhttp",
+        programs=(name.lower(),),
+        balancer=name.lower(),
+        delay=delay,
+    )
+    for delay in (0.0, 0.02)
+    for name in ("HAProxy", "nginx")
+)
+
+
+@contextlib.contextmanager
+def loaded(setup: Setup) -> Iterator[tuple[Cluster, SteadyClients]]:
+    """The cluster under load from clients on a host of their own.
+
+    Raises LabError if this machine cannot make the network.
+    """
+    with contextlib.ExitStack() as stack:
+        # The lab keeps off a core, its servers need not.
+        stack.callback(os.sched_setaffinity, 0, os.sched_getaffinity(0))
+        os.sched_setaffinity(0, USABLE)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="loadtests-")))
+        try:
+            network = stack.enter_context(Network(*members.NAMES))
+        except Unavailable as reason:
+            raise LabError(str(reason)) from None
+        cluster = stack.enter_context(
+            Cluster(network, setup.balancer, folder, APPLICATION, variable="LOADTESTS_VERSION")
+        )
+        if setup.delay:
+            for member in cluster.members:
+                member.host.disturb(delay=setup.delay)
+        host, launcher = cluster.balancer.host.address, cluster.client.launcher
+        load = stack.enter_context(SteadyClients(PORT, CLIENTS, host=host, launcher=launcher))
+        time.sleep(SETTLE)
+        yield cluster, load
+
+
+@dataclass(frozen=True)
+class Round(Trial):
+    """One round of an experiment with a setup."""
+
+    server: Setup
+
+    def conclude(self, load: SteadyClients) -> State:
+        """Ends the load, stores what it has met, and returns it."""
+        time.sleep(SETTLE)
+        state = load.end()
+        self.figure("requests", state.requests)
+        self.figure("failed", state.failed)
+        self.figure("gap", state.gap, "s")
+        for name in ("p50", "p99", "longest"):
+            if (value := getattr(state, name)) is not None:
+                self.figure(name, value, "s")
+        self.faults(state.kinds, [vars(fault) for fault in state.faults], unlucky=state.unlucky)
+        return state
+
+
+def _told(state: State) -> str:
+    return f"{state.requests:,} answered, {state.failed} failed {state.kinds or ''}"
+
+
+def rolling(how: Callable[[Member, str], None]) -> Callable[[Round], str]:
+    """All hosts, one after the other: the next one when the one before is in use again."""
+
+    def run(this: Round) -> str:
+        with loaded(this.server) as (cluster, load):
+            for number, member in enumerate(cluster.members, 2):
+                how(member, str(number))
+                _wait(lambda: str(number) in load.state().versions, f"version {number} answers")  # noqa: B023
+            state = this.conclude(load)
+        this.figure("hosts restarted", len(cluster.members))
+        return _told(state)
+
+    return run
+
+
+def cut(this: Round) -> str:
+    """One host is cut off, and is back some seconds later."""
+    with loaded(this.server) as (cluster, load):
+        lost, *others = cluster.members
+        at = time.monotonic()
+        lost.host.cut()
+        in_hand = lost.in_hand()
+        _wait(lambda: cluster.balancer.misses(lost.host), "the balancer misses a host")
+        noticed = time.monotonic() - at
+        time.sleep(max(0.0, at + GONE - time.monotonic()))
+        known = set(_requests(lost))
+        lost.host.mend()
+        mended = time.monotonic()
+        pids = set(lost.pids())
+        _wait(lambda: _last(load.state(), pids) > mended, "the host is used again")
+        back = time.monotonic() - mended
+        state = this.conclude(load)
+        elsewhere = {request for member in others for request in _requests(member)}
+    arrived = [fault for fault in state.faults if fault.asked in known]
+    on_the_way = [
+        fault
+        for fault in state.faults
+        if fault.asked not in known | elsewhere and fault.began <= at + noticed
+    ]
+    this.figure("in its hands", in_hand)
+    this.figure("failed that it had in hand", _count(arrived))
+    this.figure("failed on the way to it", _count(on_the_way))
+    this.figure("failed otherwise", state.failed - _count(arrived) - _count(on_the_way))
+    this.figure("noticed after", noticed, "s")
+    last_sent = max((fault.began - at for fault in state.faults), default=0.0)
+    this.figure("last request that failed was sent after", max(0.0, last_sent), "s")
+    last_told = max((fault.at - at for fault in state.faults), default=0.0)
+    this.figure("last client was told after", last_told, "s")
+    this.figure("used again after", back, "s")
+    return f"{in_hand} in its hands, noticed after {noticed:.2f} s; {_told(state)}"
+
+
+def _count(faults: Sequence[Fault]) -> int:
+    return sum(fault.requests for fault in faults)
+
+
+def _requests(member: Member) -> list[str]:
+    """The request lines that a server has had in hand."""
+    return member.requests.read_text(encoding="latin-1").splitlines()
+
+
+def _last(state: State, pids: set[int]) -> float:
+    """When one of these has last answered."""
+    return max((seen.last for pid, seen in state.processes.items() if pid in pids), default=0.0)
+
+
+def _wait(condition: Callable[[], bool], what: str) -> None:
+    if not wait_until(condition, PATIENCE, 0.01):
+        raise ServerFailure(f"not in {PATIENCE:.0f} s: {what}")
+
+
+EXPERIMENTS: dict[str, Callable[[Round], str]] = {
+    "rolling-reload": rolling(Member.reload),
+    "rolling-replace": rolling(Member.replace),
+    "cut": cut,
+}
+
+
+def plan(lab: Lab, scale: Scale, setups: Sequence[Setup], options: Namespace) -> list[Step]:
+    """All rounds of the chosen experiments, every setup once a round."""
+    del scale
+    return [
+        Round(lab, name, number, setup).step(EXPERIMENTS[name])
+        for name in options.names
+        for number in range(lab.rounds)
+        for setup in setups
+    ]
+
 
 NAMES = {setup.name: setup.name for setup in SETUPS}
 LAST = "last request that failed was sent after"
@@ -124,9 +318,9 @@ STUDY = Study(
     "restart three hosts behind a balancer, and cut one off, under load",
     "",
     lambda: SETUPS,
-    experiments.plan,
+    plan,
     report,
     promises=PROMISES,
-    experiments=tuple(experiments.EXPERIMENTS),
+    experiments=tuple(EXPERIMENTS),
     scales=(Scale("full", 5, 0.1), QUICK, TINY),
 )

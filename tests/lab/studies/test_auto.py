@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadtests.reporting.model import Panels
-from loadtests.studies.auto import study as auto
+from loadtests.studies import auto
 from tests.lab.studies.small_run import chosen, failures, run, tables
 
 

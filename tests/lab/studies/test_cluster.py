@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.studies.cluster import experiments
+from loadtests.studies.cluster import study as experiments
 from loadtests.studies.cluster.study import STUDY
 from loadtests.studies.engine import Lab
 from loadtests.studies.study import TINY

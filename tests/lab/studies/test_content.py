@@ -19,9 +19,7 @@ from loadtests.measure.process_tree import ProcessTree
 from loadtests.reporting import markdown
 from loadtests.servers import fixtures
 from loadtests.stats.results import Results
-from loadtests.studies import engine
-from loadtests.studies.content import experiments
-from loadtests.studies.content.study import STUDY
+from loadtests.studies import content, engine
 from tests.testkit.client import HANG
 
 BODY = b"x" * 300_000
@@ -131,7 +129,7 @@ class TestSmallRuns:
         try:
             for name in names:
                 # One of each; for programs the first is the one without others at once.
-                step = experiments.steps(lab, made, name, {"poorhttp single"})[0]
+                step = content.steps(lab, made, name, {"poorhttp single"})[0]
                 assert step.action()
         finally:
             writing.close()
@@ -157,5 +155,5 @@ class TestSmallRuns:
         assert (cgi["scenario"], cgi["requests"]) == ("cgi-shell-1", 100)
         # A shell was started for each of them.
         assert cgi["cpu_us"] > 100
-        assert "| server " in (told := markdown.tables(STUDY.report(results)))
+        assert "| server " in (told := markdown.tables(content.STUDY.report(results)))
         assert "| 1 at once: requests/s |" in told

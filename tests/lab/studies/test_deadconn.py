@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.studies.deadconn import study as deadconn
+from loadtests.studies import deadconn
 from loadtests.studies.study import TINY
 from tests.lab.studies.small_run import chosen, run
 from tests.packages import need

@@ -14,9 +14,9 @@ from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
 from loadtests.network.hosts import Host
 from loadtests.stats.results import Spread
+from loadtests.studies import loops as steps
 from loadtests.studies import remote
-from loadtests.studies.loops import study as steps
-from loadtests.studies.loops.study import STUDY, Outlier, curve, outliers
+from loadtests.studies.loops import STUDY, Outlier, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
 from tests.lab.studies.small_run import run, tables
 from tests.support.network import hosts

@@ -15,9 +15,8 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
-from loadtests.studies import engine
+from loadtests.studies import engine, parallel
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
-from loadtests.studies.parallel import study as parallel
 from loadtests.studies.study import TINY, Scale
 
 SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"
@@ -41,7 +40,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
     ends = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(parallel.LIMITS, "most_unanswered", FLOODED_AT)
-        options = Namespace(servers=["some"], parallel_seconds=None, raised=False)
+        options = Namespace(servers=["some"], parallel_seconds=None)
         planned = parallel.STUDY.plan(lab, TINY, [*chosen, ends], options)
         engine.run(lab, planned, "test", study="parallel")
     writing.close()

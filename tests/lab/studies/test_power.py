@@ -9,8 +9,7 @@ import pytest
 from loadtests.measure import histogram
 from loadtests.studies.power import study as steps
 from loadtests.studies.power.injectors import Injector, counts, phases
-from loadtests.studies.power.report import fit
-from loadtests.studies.power.study import STUDY
+from loadtests.studies.power.study import STUDY, fit
 from tests.lab.studies.small_run import chosen, run, tables
 
 FIRST = Injector(0.0, 3.0, [0.5, 1.0, 2.0, 3.0], [10, 20, 30, 40])

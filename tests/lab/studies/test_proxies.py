@@ -18,10 +18,8 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.servers import proxies as setups
 from loadtests.servers.pages import TABLE
 from loadtests.stats.results import Results
-from loadtests.studies import engine
+from loadtests.studies import engine, proxies
 from loadtests.studies.bench.scenarios import Fetched
-from loadtests.studies.proxies import experiments
-from loadtests.studies.proxies import study as proxies
 from loadtests.studies.study import TINY, Study
 from tests.packages import need
 
@@ -107,8 +105,8 @@ class TestSmallRuns:
                 return replace(load, errors={"read": 2, "status": 1}) if load.requests else load
 
         scenario = Failing("failing", "", TABLE, 1, target="/light", keep=False)
-        monkeypatch.setitem(experiments.SCENARIOS, "proxies", [scenario])
-        step = experiments.steps(lab, "proxies", setups.studied()[:1])[0]
+        monkeypatch.setitem(proxies.SCENARIOS, "proxies", [scenario])
+        step = proxies.steps(lab, "proxies", setups.studied()[:1])[0]
         with pytest.raises(ServerFailure, match="failing-1: 3 requests failed beside "):
             step.action()
         assert stored(lab).samples[0]["failed"] == 3

@@ -10,8 +10,8 @@ from loadtests.measure import resources, sampler
 from loadtests.measure.sampler import Look, Traffic
 from loadtests.reporting.model import Panels, Table
 from loadtests.studies import remote
-from loadtests.studies.resources import study as steps
-from loadtests.studies.resources.study import STUDY
+from loadtests.studies import resources as steps
+from loadtests.studies.resources import STUDY
 from tests.lab.studies.small_run import chosen, run
 from tests.support.network import hosts
 from tests.testkit.client import HANG

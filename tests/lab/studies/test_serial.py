@@ -8,8 +8,7 @@ import pytest
 
 from loadtests.measure import histogram
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import tables
-from loadtests.studies.serial import study as serial
+from loadtests.studies import serial, tables
 from tests.lab.studies import small_run
 from tests.lab.studies.small_run import chosen, run
 

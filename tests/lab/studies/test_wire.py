@@ -25,8 +25,7 @@ from loadtests.servers.application import Application
 from loadtests.servers.certificate import certificate
 from loadtests.servers.registry import missing
 from loadtests.stats.results import Results
-from loadtests.studies import command, engine
-from loadtests.studies.compress import study as compress
+from loadtests.studies import command, compress, engine, tls, uploads
 from loadtests.studies.http2 import attacks as http2_attacks
 from loadtests.studies.http2 import events as http2_events
 from loadtests.studies.http2 import memory as http2_memory
@@ -34,9 +33,7 @@ from loadtests.studies.http2 import scenarios as http2_scenarios
 from loadtests.studies.http2 import study as http2
 from loadtests.studies.http2.scenarios import Streams
 from loadtests.studies.study import TINY, Study
-from loadtests.studies.tls import study as tls
-from loadtests.studies.tls.experiments import scenarios
-from loadtests.studies.uploads import study as uploads
+from loadtests.studies.tls import scenarios
 from loadtests.studies.websocket import cases
 from loadtests.studies.websocket import study as websocket
 from loadtests.studies.websocket.cases import Case, Frame

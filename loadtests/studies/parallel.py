@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from loadtests.clients.load import SATURATED
 from loadtests.clients.native.fetch import Trace
-from loadtests.reporting.model import Axis, Cell, Column, Lines, Section, Table
+from loadtests.reporting.model import Axis, Column, Lines, Section
 from loadtests.servers.pages import with_pages
 from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
@@ -31,11 +30,6 @@ a hundred of them are no load; but who does one thing at a time can wait 20 time
 PATIENCE = 1.0
 """Seconds for what is unanswered at the end."""
 LIMITS = {"most_unanswered": MOST_UNANSWERED, "patience": PATIENCE}
-RAMP = tuple(100 * 2**power for power in range(8))
-"""Requests per second, raised until responses fall behind."""
-RAMP_SECONDS = 1.0
-RAMP_TARGET = "/light"
-KEPT, FLOODED, BUSY = "kept up with", "flooded at", "client busy"
 ELSEWHERE = (
     *("Apache + single", "Apache + 2 × single", "nginx + 2 × single"),
     *("waitress 8 threads, poll", "fastpysgi", "fastwsgi"),
@@ -81,8 +75,6 @@ def arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     told = f"seconds for each handler of `parallel`, as the study had {poorhttp_2010.SECONDS}"
     add("--for", dest="parallel_seconds", type=float, metavar="SECONDS", help=told)
-    told = "`parallel` also looks for how many requests each second flood a server"
-    add("--raise", dest="raised", action="store_true", help=told)
 
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
@@ -98,8 +90,6 @@ def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -
         if seconds := handler.seconds.get(scale.name):
             take = partial(_take, lab, handler, options.parallel_seconds or seconds)
             steps += sample.rounds(lab, chosen, f"{NAME} {handler.name}", take)
-    if options.raised:
-        steps += sample.rounds(lab, chosen, f"{NAME} ramp", partial(_raise, lab))
     return steps
 
 
@@ -150,24 +140,6 @@ def unanswered(trace: Trace) -> list[int]:
     return most
 
 
-def _raise(lab: Lab, number: int, server: Server) -> str:
-    """Raises the rate of new requests until the server is flooded."""
-    [paged] = with_pages([server])
-    kept, flooded, busy = 0, 0, 0.0
-    with Running(paged, target=RAMP_TARGET, core=lab.server_core) as running:
-        sample.warm(running, RAMP_TARGET, lab.client_core)
-        for rate in RAMP:
-            traced, _ = sample.load(lab, running, RAMP_SECONDS, 1, RAMP_TARGET, rate=rate, **LIMITS)
-            busy = traced.load.busy
-            if traced.trace.stopped or traced.load.errors:
-                flooded = rate
-                break
-            kept = rate
-    for name, value, unit in ((KEPT, kept, "/s"), (FLOODED, flooded, "/s"), (BUSY, busy, "")):
-        Trial(lab, NAME, number, server).figure(name, value, unit)
-    return f"{kept:,}/s, and not {flooded:,}/s" if flooded else f"{kept:,}/s and perhaps more"
-
-
 def _moments(samples: Sequence[Record]) -> list[float]:
     """When a server was flooded, in the rounds in which it was."""
     return [one["flooded_after"] for one in samples if one["flooded_after"] is not None]
@@ -212,7 +184,7 @@ VALUES: Sequence[tuple[Column, tables.Value]] = (
 
 
 def report(results: Results) -> list[Section]:
-    """A section for each handler, one for the highest rate, and what the study of 2010 had."""
+    """A section for each handler, and what the study of 2010 had."""
     samples = tables.latest(results.samples)
     about = [
         f"What happens if requests arrive whether or not earlier ones are answered? {AT_ONCE} "
@@ -241,7 +213,7 @@ def report(results: Results) -> list[Section]:
         Column(f"{MOST_UNANSWERED} unanswered"),
     )
     title = f"{AT_ONCE} new requests each second in {poorhttp_2010.YEAR}"
-    return [*sections, *ramps(results), Section(title, [], [then])]
+    return [*sections, Section(title, [], [then])]
 
 
 def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) -> Section:
@@ -291,35 +263,6 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
     text += [*tables.saturated(samples), *tables.failed(samples, handler.name, "timeout")]
     curves = tables.percentiles(f"{NAME}-{handler.name}", samples, "page_times")
     return Section(heading, [one for one in text if one], [figure, *curves, table], said)
-
-
-def ramps(results: Results) -> list[Section]:
-    """Between which rates each has its limit, if that was looked for; the highest first."""
-    title = "How many new requests each second"
-    figures = tables.by(results.figures, "name")
-    kept, flooded, busy = (
-        tables.spreads(figures.get(name, ()), "value") for name in (KEPT, FLOODED, BUSY)
-    )
-    if not kept:
-        return []
-    rows: list[list[Cell]] = []
-    for server in tables.ranked(kept, kept, highest=True):
-        limit = flooded[server] if flooded[server].median else None
-        said = "client" if busy[server].median >= SATURATED else ""
-        rows.append([server, kept[server], limit, said])
-    table = Table(
-        f"{NAME}-ramp",
-        title,
-        [Column("server"), Column(KEPT, "/s"), Column(FLOODED, "/s"), Column("no time left")],
-        rows,
-        tables.ours(kept),
-        f"The light page, evenly paced, each rate for {RAMP_SECONDS:g} s. Flooded: "
-        f"{MOST_UNANSWERED} unanswered, or a request failed or was unanswered {PATIENCE:g} s after "
-        "the last.",
-        KEPT,
-    )
-    answer = tables.answer("New requests each second", kept, "/s", highest=True)
-    return [Section(title, [], [table], answer)]
 
 
 STUDY = Study(
