@@ -12,5 +12,7 @@
 - `then_and_now`: the page of `then_and_now.ini`, findings of the five old studies beside today's.
 - `docs`: writes the pages of docs/benchmarks, which `benchmarks.ini` lists, and their figures.
 
-`originals/` has the figures of the old studies. A Markdown file beside a study says how it measures.
+- `originals`: figures of the old studies, as they are printed there (`originals.json`).
+
+A Markdown file beside a study says how it measures.
 """

@@ -21,9 +21,8 @@ from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.originals import uniserve_2005
 from loadtests.studies.remote import LAN, OUTSIDE, Way, apart
 from loadtests.studies.study import FULL, QUICK, Scale, Study
 
@@ -323,7 +322,7 @@ def _then(results: Results) -> Section:
         "one). Clients in REBOL; `outside` was a PC in a network of 10 Mbit/s. The old kernel "
         "reported Apache's times in whole seconds."
     )
-    had, rows = "What the study of 2005 had", uniserve_2005.LOOPS
+    had, rows = "What the study of 2005 had", originals.TABLES["2005 loops"]
     table = Table("loops-2005", had, columns, rows, note=note)
     return Section("The loops of 2005", tables.lost(results), [table])
 

@@ -15,11 +15,10 @@ from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.bench import scenarios
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.originals import poorhttp_2010
-from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, EVERY, MOST_UNANSWERED
+from loadtests.studies.originals import AT_ONCE, EVERY, MOST_UNANSWERED
 from loadtests.studies.study import FULL, Scale, Study
 
 NAME = "parallel"
@@ -73,7 +72,7 @@ HANDLERS = (
 def arguments(parser: ArgumentParser) -> None:
     """For how long requests are made."""
     add = parser.add_argument
-    told = f"seconds for each handler of `parallel`, as the study had {poorhttp_2010.SECONDS}"
+    told = f"seconds for each handler of `parallel`, as the study had {originals.SECONDS}"
     add("--for", dest="parallel_seconds", type=float, metavar="SECONDS", help=told)
 
 
@@ -204,15 +203,14 @@ def report(results: Results) -> list[Section]:
     for handler in HANDLERS:
         if own := measured.get(handler.name):
             sections.append(_section(handler, own, [] if sections else about))
-    then = poorhttp_2010.table(
+    then = originals.poorhttp(
         NAME,
         "answered in the time of the test",
-        poorhttp_2010.PARALLEL,
-        f"The light page over an ad-hoc WLAN, from a netbook, for {poorhttp_2010.SECONDS} "
+        f"The light page over an ad-hoc WLAN, from a netbook, for {originals.SECONDS} "
         "seconds or until its client was flooded; the study does not say when that was.",
         Column(f"{MOST_UNANSWERED} unanswered"),
     )
-    title = f"{AT_ONCE} new requests each second in {poorhttp_2010.YEAR}"
+    title = f"{AT_ONCE} new requests each second in 2010"
     return [*sections, Section(title, [], [then])]
 
 
@@ -268,7 +266,7 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
 STUDY = Study(
     NAME,
     f"{AT_ONCE} new requests each second whatever happens, until {MOST_UNANSWERED} are unanswered",
-    poorhttp_2010.SOURCE,
+    originals.POORHTTP,
     lambda: ALONE_AND_PROXIED,
     plan,
     report,

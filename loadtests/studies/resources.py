@@ -21,9 +21,8 @@ from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.originals import uniserve_2005
 from loadtests.studies.remote import LAN, apart
 from loadtests.studies.study import Scale, Study
 
@@ -160,7 +159,7 @@ def report(results: Results) -> list[Section]:
             Column("Packets sent", "/s"),
             Column("Bits sent, 1/s"),
         ],
-        uniserve_2005.RESOURCES,
+        originals.TABLES["2005 resources"],
         note="R2 from the Xeon to a Pentium III of 254 MB, by vmstat; the bits as they are printed "
         "there. Its conclusion: Apache sends half as many packets again, and needs less CPU.",
     )

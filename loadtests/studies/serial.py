@@ -12,9 +12,8 @@ from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import Scale, Study
 
 NAME = "serial"
@@ -102,20 +101,19 @@ def report(results: Results) -> list[Section]:
     samples = tables.latest(results.samples)
     pages = [(page, [one for one in samples if one["scenario"] == page]) for page in PAGES]
     sections = [_section(page, own) for page, own in pages if own]
-    then = poorhttp_2010.table(
+    then = originals.poorhttp(
         NAME,
         "requests answered",
-        poorhttp_2010.SERIAL,
         "The light page over an ad-hoc WLAN, from a netbook: the network was the bottleneck. "
         "Apache had mod_python.",
     )
-    return [*sections, Section(f"One request after another in {poorhttp_2010.YEAR}", [], [then])]
+    return [*sections, Section("One request after another in 2010", [], [then])]
 
 
 STUDY = Study(
     NAME,
     "one request after another, each on a connection of its own",
-    poorhttp_2010.SOURCE,
+    originals.POORHTTP,
     lambda: ALONE_AND_PROXIED,
     plan,
     report,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from loadtests.stats.variance import Analysis, Source, analyse
-from loadtests.studies.originals import client_2001
+from loadtests.studies import originals
 
 # Three caches (columns) and five programs: Jain, example 21.1.
 CACHES = ((54, 55, 106), (60, 60, 123), (43, 43, 120), (49, 52, 111), (49, 50, 108))
@@ -35,7 +35,7 @@ def sources(analysis: Analysis) -> dict[str, Source]:
 class TestTheStudyOf2001:
     """To the last digit that it prints."""
 
-    rps = client_2001.analysed(client_2001.RPS)
+    rps = originals.analysed(originals.RPS)
 
     def test_its_levels_are_exchanged(self) -> None:
         """An effect of a client counts once for each of the four servers, and not three times."""

@@ -17,12 +17,11 @@ from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section
 from loadtests.servers.registry import WSGI, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.bench.scenarios import PAGE
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.influence import variation
 from loadtests.studies.influence.variation import EFFECT, MEAN, Grid
-from loadtests.studies.originals import client_2001
 from loadtests.studies.study import FULL, Scale, Study
 
 NAME = "influence"
@@ -353,28 +352,28 @@ def _original() -> Section:
     parts: list[Table] = []
     rows: list[list[Cell]] = []
     for name, unit, places, table in (
-        ("RPS", "1/s", 2, client_2001.RPS),
-        ("throughput", "bytes/s", 0, client_2001.THROUGHPUT),
+        ("RPS", "1/s", 2, originals.RPS),
+        ("throughput", "bytes/s", 0, originals.THROUGHPUT),
     ):
-        analysis = client_2001.analysed(table)
-        cells = dict(zip(client_2001.CLIENTS, table, strict=True))
-        effects = dict(zip(client_2001.CLIENTS, analysis.a_effects, strict=True))
-        columns = [Column(one, unit, places) for one in (*client_2001.SERVERS, MEAN, EFFECT)]
+        analysis = originals.analysed(table)
+        cells = dict(zip(originals.CLIENTS, table, strict=True))
+        effects = dict(zip(originals.CLIENTS, analysis.a_effects, strict=True))
+        columns = [Column(one, unit, places) for one in (*originals.SERVERS, MEAN, EFFECT)]
         parts.append(
             Table(
-                f"{NAME}-{client_2001.YEAR}-{name.lower()}",
-                f"{name} of {client_2001.YEAR}",
+                f"{NAME}-2001-{name.lower()}",
+                f"{name} of 2001",
                 [Column("client"), *columns],
                 variation.with_effects(cells, analysis.mean, effects, analysis.b_effects),
             )
         )
-        printed = [squares / analysis.sst for squares in client_2001.printed(analysis)]
+        printed = [squares / analysis.sst for squares in originals.printed(analysis)]
         right = [source.share for source in analysis.sources()]
         rows += [[f"{name}, as printed", *printed], [f"{name}, recomputed", *right]]
     shares = [Column(name, "%", 2, 100) for name in ("client", "server", "unexplained")]
     parts.append(
         Table(
-            f"{NAME}-{client_2001.YEAR}-shares",
+            f"{NAME}-2001-shares",
             "Shares of the variation",
             [Column("analysis"), *shares],
             rows,
@@ -389,7 +388,7 @@ def _original() -> Section:
         "WebBench 2.0. Of three runs only a table of the means is printed, so interaction and "
         "error cannot be separated. Recomputed, more than half of the variation was the client's."
     ]
-    return Section(f"What the study of {client_2001.YEAR} had", text, parts)
+    return Section("What the study of 2001 had", text, parts)
 
 
 STUDY = Study(

@@ -22,10 +22,9 @@ from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import tables
+from loadtests.studies import originals, tables
 from loadtests.studies.bench.scenarios import LIGHT
 from loadtests.studies.engine import Lab, Trial
-from loadtests.studies.originals import poorhttp_2010
 
 NAME = "memory"
 IDLE = "idle"
@@ -229,7 +228,7 @@ def section(results: Results) -> Section:
         "memory-2010",
         "What the study of 2010 had",
         [Column(FIRST), *(Column(name, "KiB") for name in ("size", "vsize", "4 × size"))],
-        [[name, *map(float, sizes)] for name, sizes in poorhttp_2010.SIZES.items()],
+        originals.TABLES["2010 memory"],
         note="Intel Atom N270, 2 GB, Debian Squeeze, 32 bits; Python 2. With lighttpd a proxy and "
         "one server are added up. 4 × size is computed as four times the size and that of the "
         "parent process, so shared memory counts four times; but for Forking it is ten times the "

@@ -14,18 +14,17 @@ from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, S
 from loadtests.servers.registry.studies import NOT_CGI, ORDERED
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
-from loadtests.studies import tables
+from loadtests.studies import originals, tables
 from loadtests.studies.ordered import second_client
 from loadtests.studies.ordered.contents import CONTENTS, Content
 from loadtests.studies.ordered.measuring import PARTS, REPEATS
-from loadtests.studies.originals import klone_2008
 
 ASKED = (
     "How long do requests take if so many arrive at once, each on a connection of its "
     "own: until "
     "the connection is there (connect), from then to the end of the answer (processing), and both "
     "(total)? The requests are ordered by each of these times, so a point at 90 % says that 90 % "
-    f"of them took no longer. The study of {klone_2008.YEAR} asked this of KLone, lighttpd, Boa "
+    "of them took no longer. The study of 2008 asked this of KLone, lighttpd, Boa "
     "and Apache."
 )
 TODAY = (
@@ -235,12 +234,12 @@ def _clients(results: Results) -> list[Section]:
 def _beside(levels: Mapping[str, Levels]) -> Table:
     """The study's numbers, and medians of today at the most clients at once."""
     columns = [Column("content and time")]
-    columns += [Column(f"{name}, {klone_2008.YEAR}") for name in klone_2008.SERVERS]
+    columns += [Column(f"{name}, 2008") for name in originals.KLONE]
     columns += [Column("clients at once today")]
     columns += [Column(f"{name} today, median", "ms", 2) for name, _ in TODAY]
     titles = {content.name: content.title for content in CONTENTS}
     rows: list[list[Cell]] = []
-    for content, part, *said in klone_2008.STATEMENTS:
+    for content, part, *said in originals.TABLES["2008 times"]:
         today: list[Cell] = [None] * (1 + len(TODAY))
         if levels[content]:
             level, most = list(levels[content].items())[-1]
@@ -250,7 +249,7 @@ def _beside(levels: Mapping[str, Levels]) -> Table:
         rows.append([f"{titles[content]}: {part}", *said, *today])
     return Table(
         "ordered-klone",
-        f"What the study of {klone_2008.YEAR} had, in ms",
+        "What the study of 2008 had, in ms",
         columns,
         rows,
         note="The study: 1,000 requests (100 of the file) by Apache Bench over a network, a Xeon "

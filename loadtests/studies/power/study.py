@@ -19,9 +19,8 @@ from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.originals import uniserve_2005
 from loadtests.studies.power import injectors
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
@@ -408,7 +407,7 @@ def _then(results: Results) -> Section:
         "power-2005-phases",
         f"{had}: three injectors, Uniserve 0.9.9",
         [Column("active injectors"), *COLUMNS_2005],
-        uniserve_2005.PHASES,
+        originals.TABLES["2005 phases"],
         note="5,000 requests each; M3 was a PC outside of the local network. The longest times "
         "are printed there as seconds, and can only be milliseconds.",
     )
@@ -416,7 +415,7 @@ def _then(results: Results) -> Section:
         "power-2005-injectors",
         f"{had}: by number of injectors, Uniserve 0.9.9",
         [Column("injectors"), *COLUMNS_2005],
-        uniserve_2005.POWER,
+        originals.TABLES["2005 power"],
     )
     return Section("Power in 2005", tables.lost(results), [phases, injectors])
 

@@ -18,9 +18,8 @@ from loadtests.servers.fixtures import Published
 from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import sample, tables
+from loadtests.studies import originals, sample, tables
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.originals import client_2001
 from loadtests.studies.study import Scale, Study
 from loadtests.studies.webbench import workload
 
@@ -105,8 +104,8 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
     Trial(lab, NAME, number, server).sample(
         scenario=f"workload-{chosen.threads}",
         seed=workload.SEED,
-        files=client_2001.FILES,
-        file_octets=client_2001.OCTETS,
+        files=originals.FILES,
+        file_octets=originals.OCTETS,
         **asdict(chosen),
         requests=len(counted),
         octets=octets,
@@ -170,9 +169,9 @@ def report(results: Results) -> list[Section]:
     samples = results.samples
     if not samples:
         return []
-    old_mean = sum(map(sum, client_2001.THROUGHPUT)) / sum(map(sum, client_2001.RPS))
+    old_mean = sum(map(sum, originals.THROUGHPUT)) / sum(map(sum, originals.RPS))
     text = [
-        f"{client_2001.FILES:,} files of 64 MB ({client_2001.OCTETS:,} bytes) in all are asked "
+        f"{originals.FILES:,} files of 64 MB ({originals.OCTETS:,} bytes) in all are asked "
         "for at random: how many requests and bytes per second does each server answer?",
         "WebBench's own distribution is not public. The classes are those of SPECweb96 up to 100 "
         "KB. Their probabilities are chosen so that a response has the mean length in the "
@@ -209,19 +208,19 @@ def report(results: Results) -> list[Section]:
     )
     today = [
         (name, old, ", ".join(dict.fromkeys(TOLD[name].format(**one) for one in samples)))
-        for name, old in client_2001.SETTINGS.items()
+        for name, old in originals.TABLES["2001 settings"]
     ]
     setup = Table(
         f"{NAME}-settings",
         "Settings of the client",
-        [Column("setting"), Column(str(client_2001.YEAR)), Column("here")],
+        [Column("setting"), Column("2001"), Column("here")],
         today,
         note="Threads are connections at once. With HTTP 1.0 each request has a connection of its "
         "own. Requests that end while the client ramps up or down are not counted.",
     )
     rates = tables.spreads(samples, "rate")
     said = tables.answer("Files of the workload per second", rates, "/s", highest=True)
-    then = Section(f"What the study of {client_2001.YEAR} had", [], [_old()])
+    then = Section("What the study of 2001 had", [], [_old()])
     return [Section("Files of a workload", text, [*figures, table, _classes(), setup], said), then]
 
 
@@ -231,7 +230,7 @@ def _classes() -> Table:
         sizes = [float(size) for size in of_kind.values()]
         cells = (sum(sizes), min(sizes), max(sizes), kind.probability)
         rows.append([kind.name, float(len(sizes)), *cells])
-    rows.append(["all", float(client_2001.FILES), float(client_2001.OCTETS), None, None, 1.0])
+    rows.append(["all", float(originals.FILES), float(originals.OCTETS), None, None, 1.0])
     return Table(
         f"{NAME}-classes",
         "The workload",
@@ -248,17 +247,15 @@ def _classes() -> Table:
 
 def _old() -> Table:
     columns = [Column("server")]
-    values: list[Sequence[Cell]] = [client_2001.SERVERS]
-    for client, *own in zip(
-        client_2001.CLIENTS, client_2001.RPS, client_2001.THROUGHPUT, strict=True
-    ):
+    values: list[Sequence[Cell]] = [originals.SERVERS]
+    for client, *own in zip(originals.CLIENTS, originals.RPS, originals.THROUGHPUT, strict=True):
         columns += [
             Column(f"{client}, RPS", places=2),
             Column(f"{client}, throughput", "kB/s", 1, 1e-3),
         ]
         values += own
     return Table(
-        f"{NAME}-{client_2001.YEAR}",
+        f"{NAME}-2001",
         "Requests and bytes per second of Apache 1.3 on four machines",
         columns,
         [*zip(*values, strict=True)],

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from loadtests.clients.native.compiled import cache_folder
 from loadtests.errors import LabError
-from loadtests.studies.originals.client_2001 import FILES, OCTETS
+from loadtests.studies.originals import FILES, OCTETS
 
 SEED = 2001
 VERSION = 1

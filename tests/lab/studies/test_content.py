@@ -139,7 +139,7 @@ class TestSmallRuns:
         self, published: fixtures.Fixtures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # So few that there are whole files soon.
-        monkeypatch.setattr(experiments, "DOWNLOADS", 3)
+        monkeypatch.setattr(content, "DOWNLOADS", 3)
         results = self.measure(["site", "file", "cgi"], published, tmp_path)
         for sample in results.samples:
             assert sample["requests"] > 0

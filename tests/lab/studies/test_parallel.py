@@ -16,7 +16,7 @@ from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
 from loadtests.studies import engine, parallel
-from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
+from loadtests.studies.originals import AT_ONCE
 from loadtests.studies.study import TINY, Scale
 
 SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"

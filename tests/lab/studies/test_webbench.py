@@ -12,7 +12,7 @@ import pytest
 
 from loadtests.clients.native.fetch import Trace
 from loadtests.measure import histogram
-from loadtests.studies.originals import client_2001
+from loadtests.studies import originals
 from loadtests.studies.webbench import study as webbench
 from loadtests.studies.webbench import workload
 from tests.lab.studies.small_run import chosen, failures, run, tables
@@ -30,8 +30,8 @@ CLASSES = workload.files()
 class TestFiles:
     def test_an_answer_is_as_long_as_in_2001(self) -> None:
         """Its bytes per second over its requests per second, less a head of some 250 octets."""
-        octets = sum(map(sum, client_2001.THROUGHPUT))
-        requests = sum(map(sum, client_2001.RPS))
+        octets = sum(map(sum, originals.THROUGHPUT))
+        requests = sum(map(sum, originals.RPS))
         assert workload.mean_answer() == pytest.approx(octets / requests - 250, rel=0.02)
 
     def test_requests_are_drawn_by_class(self) -> None:
