@@ -80,7 +80,6 @@ class Wheel(bdist_wheel):
     """A wheel for every Python of this platform: the programs are no extension modules."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        """The tag of the platform only."""
         return "py3", "none", super().get_tag()[2]
 
 
@@ -88,7 +87,6 @@ class OfPlatform(Distribution):
     """What is built here is for this platform."""
 
     def has_ext_modules(self) -> bool:
-        """Whether it has something compiled."""
         return True
 
 

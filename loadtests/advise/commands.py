@@ -23,7 +23,6 @@ class Commands:
 
     @property
     def words(self) -> str:
-        """What is measured."""
         return ", ".join(one.name for one in self.servers)
 
     @property

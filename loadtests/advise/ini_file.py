@@ -20,7 +20,6 @@ class Section:
 
 
 def sections(text: str) -> list[Section]:
-    """The sections of a file."""
     found: list[Section] = []
     name = ""
     for number, raw in enumerate(text.split("\n"), 1):

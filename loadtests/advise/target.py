@@ -50,7 +50,6 @@ class Target:
 
     @property
     def words(self) -> str:
-        """What is measured."""
         return self.text or str(self.file)
 
     @property

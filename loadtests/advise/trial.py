@@ -184,7 +184,6 @@ class Bench:
 
 
 def say(line: str) -> None:
-    """Tells how far it is."""
     print(line, file=sys.stderr, flush=True)
 
 

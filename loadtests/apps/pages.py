@@ -15,7 +15,6 @@ PAGES = {
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """A page, by its path."""
     page = PAGES[environ["PATH_INFO"]]
     start_response(
         "200 OK", [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(page)))]

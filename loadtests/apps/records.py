@@ -32,7 +32,6 @@ def content(kilobytes: int) -> bytes:
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-    """The records, ready."""
     body = content(int(environ["PATH_INFO"].strip("/") or 1))
     fields = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     start_response("200 OK", fields)

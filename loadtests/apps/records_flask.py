@@ -14,5 +14,4 @@ Compress(application)
 @application.get("/")
 @application.get("/<int:kilobytes>")
 def records(kilobytes: int = 1) -> Response:
-    """The records, ready."""
     return Response(content(kilobytes), mimetype="application/json")

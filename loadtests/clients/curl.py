@@ -87,7 +87,6 @@ class Client:
             self.times.record_value(max(took, 1))
 
     def seen(self) -> Seen:
-        """The result."""
         seconds = time.monotonic() - self.begun
         longest = max((took for _, took, _ in self.outcomes), default=0)
         cpu = time.process_time() - self._used

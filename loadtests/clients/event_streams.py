@@ -85,7 +85,6 @@ class Tally:
         self._rest[stream] = content[end:]
 
     def state(self) -> State:
-        """What has happened so far."""
         delays, heard = sorted(self._delays) or [0.0], len(self._heard)
         state = State(
             len(self._first),

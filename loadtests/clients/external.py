@@ -144,7 +144,6 @@ def parse_httperf(output: str, cpu_seconds: float = 0.0) -> Load:
 
 
 def httperf(job: Job, core: int | None) -> Load:
-    """Does a job."""
     if job.connections > MOST_CONNECTIONS:
         raise LabError(f"httperf has no more than {MOST_CONNECTIONS:,} connections")
     command = [*DEAF, programs.path("httperf"), "--hog", "--timeout", "5"]

@@ -33,7 +33,6 @@ class Job:
 
     @property
     def url(self) -> str:
-        """The address of the requests."""
         return f"http://{self.host}:{self.port}{self.target}"
 
 
@@ -61,7 +60,6 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Requests per second."""
         return self.requests / self.seconds
 
     @property

@@ -81,7 +81,6 @@ class World:
         self._ports = port, tls_port
 
     async def connect(self, *, tls: bool) -> tuple[StreamReader, StreamWriter]:
-        """A connection."""
         context = unverified() if tls else None
         return await asyncio.open_connection("127.0.0.1", self._ports[tls], ssl=context)
 
@@ -103,7 +102,6 @@ class World:
                         await asyncio.wait_for(writer.wait_closed(), 1)
 
     def fault(self, what: str, error: Exception, *, tls: bool) -> None:
-        """Counts it."""
         kind = (
             f"{str(error) or type(error).__name__}{' (at the end)' if self.over.is_set() else ''}"
         )
@@ -205,7 +203,6 @@ class World:
                 return
 
     async def run(self, websockets: int, page_clients: int) -> None:
-        """Everybody, until the end."""
         clients = [
             self.repeat("websocket", self.websocket, tls=tls, seed=number)
             for number in range(websockets)
@@ -218,7 +215,6 @@ class World:
         await asyncio.gather(*clients)
 
     def told(self) -> dict[str, Any]:
-        """What has happened so far."""
         told = {"open": self.open, "counts": self.counts, "faults": self.faults}
         return told | {"shown": self.shown}
 

@@ -55,7 +55,6 @@ class Response:
         return [value for key, value in self.headers if key.lower() == name.lower()]
 
     def json(self) -> Any:
-        """The body, read as JSON."""
         return json.loads(self.body)
 
 
@@ -102,7 +101,6 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close this end."""
         self.socket.close()
 
     def reset(self) -> None:
@@ -114,7 +112,6 @@ class Connection:
     # Requests
 
     def send(self, data: bytes) -> None:
-        """Send all of `data`."""
         self.socket.sendall(data)
 
     def send_slowly(self, data: bytes) -> None:

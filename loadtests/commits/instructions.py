@@ -71,7 +71,6 @@ HANDSHAKES = 50
 
 
 def add(commands: Any) -> None:
-    """Adds the command."""
     words = "instructions of a request in each mode, on two commits"
     parser = commands.add_parser("instructions", help=words)
     builds.add_arguments(parser, rounds=5, counts="least")

@@ -52,7 +52,6 @@ class Disturbance:
         return self.others > BUSY or self.stolen > STOLEN
 
     def record(self) -> dict[str, Any]:
-        """As it is stored."""
         return asdict(self)
 
 

@@ -54,7 +54,6 @@ class ProcessTree:
 
     @property
     def main(self) -> int:
-        """The process that was started."""
         return self.popen.pid
 
     def code(self) -> int | None:
@@ -62,7 +61,6 @@ class ProcessTree:
         return self.popen.poll()
 
     def processes(self) -> list[int]:
-        """The processes that have not ended."""
         alive = list(living())
         found = {one.process for one in alive if one.session in self._sessions}
         while below := [one for one in alive if one.parent in found and one.process not in found]:

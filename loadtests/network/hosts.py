@@ -210,6 +210,5 @@ class Network:
         return self._hosts[name]
 
     def close(self) -> None:
-        """Lets go of all hosts."""
         for host in self._hosts.values():
             host.close()

@@ -36,7 +36,6 @@ UNITS = {
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Adds the options of a gate."""
     add = command.add_argument_group("for CI").add_argument
     told = (
         f"'p99 > 50 ms' or 'failed > 0', of {' '.join(UNITS)} (repeatable): exit code "

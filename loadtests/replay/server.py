@@ -31,7 +31,6 @@ class Place(NamedTuple):
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this machine."""
         return self.address.startswith("127.")
 
 
@@ -55,7 +54,6 @@ def url(options: argparse.Namespace) -> str:
 
 
 def name(options: argparse.Namespace) -> str:
-    """What results call it."""
     return options.command.name if options.command else url(options)
 
 

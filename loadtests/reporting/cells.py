@@ -41,7 +41,6 @@ def written(cell: Cell, column: Column, *, text: bool = False) -> Written:
 
 
 def heading(of: Column | Axis) -> str:
-    """The name with the unit."""
     name = of.name if isinstance(of, Column) else of.label
     between = "" if of.unit.startswith("/") else ", "
     return f"{name}{between}{of.unit}" if of.unit else name
@@ -54,7 +53,6 @@ def is_text(table: Table, place: int) -> bool:
 
 
 def written_column(table: Table, place: int) -> list[Written]:
-    """The cells of a column."""
     column, text = table.columns[place], is_text(table, place)
     return [written(row[place], column, text=text) for row in table.rows]
 

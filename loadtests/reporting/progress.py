@@ -38,7 +38,6 @@ class Progress(progress.Progress):
         self._limit = limit
 
     def begin(self, what: str) -> None:
-        """A step begins."""
         self.update(self._steps, description=f"now: {what}", refresh=True)
 
     def step(self, what: str, outcome: str = "") -> None:

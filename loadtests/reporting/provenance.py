@@ -29,7 +29,6 @@ def summary(results: Results) -> str:
 
 
 def colophon(results: Results) -> list[Section]:
-    """All of it."""
     return [*lost(results), *_method(results)]
 
 

@@ -22,7 +22,6 @@ class Published(Application):
     type: str = "text/html; charset=utf-8"
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """The content of the file."""
         return Answer(200, self.type, (self.path / target.lstrip("/")).read_bytes())
 
 

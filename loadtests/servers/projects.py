@@ -117,7 +117,6 @@ class EditedProject(Application):
     kind: Kind = HELLO
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """The answer of the first version."""
         return Answer(200, "text/plain", ANSWER.format(FIRST, FIRST, len(body)).encode("ascii"))
 
     def text(self, file: str, version: str) -> str:

@@ -83,7 +83,6 @@ class Chain:
         return self.proxy or self.servers[0]
 
     def processes(self) -> list[int]:
-        """All of it."""
         parts = [*self.servers, *([self.proxy] if self.proxy else [])]
         return [process for part in parts for process in part.processes()]
 

@@ -242,7 +242,6 @@ class Running:
         return self._tree.processes()
 
     def output(self) -> str:
-        """All that it wrote."""
         with contextlib.suppress(OSError):
             return self._said.read_text(encoding="utf-8", errors="replace")
         return ""

@@ -105,7 +105,6 @@ class World:
                 self._tell("wrong", kind=kind, what=what, **shown)
 
     def total(self, name: str) -> int:
-        """The sum over all kinds."""
         with self._lock:
             return self.counts[name].total()
 
@@ -217,7 +216,6 @@ class Dialogue(Connection):
         return self._fill()
 
     def take(self, count: int) -> bytes:
-        """So many bytes, whatever they mean."""
         return self._take(count)
 
     def _fill(self) -> bool:
@@ -274,20 +272,16 @@ class Client:
                 self.hang_up()
 
     def token(self) -> str:
-        """One that nobody else has."""
         self._count += 1
         return f"{self.name}-{self._count}"
 
     def make(self, *tables: dict[known_requests.Maker, int]) -> Question:
-        """A question out of these."""
         return known_requests.choose(self.random, *tables)(self.token(), self.random)
 
     def pause(self, longest: float) -> None:
-        """Sleep for up to so many seconds."""
         time.sleep(self.random.random() * longest)
 
     def connect(self) -> Dialogue:
-        """A new connection."""
         self.hang_up()
         context, ports = self.context, self.world.ports
         self.dialogue = Dialogue(ports["https" if context else "http"], context)

@@ -32,7 +32,6 @@ _minutes = number(0.1, 24 * 60, problem="must be from 0.1 minutes to a day")
 
 
 def add(commands: Any) -> None:
-    """Adds the command."""
     words = "mixed load with every fault at once: nothing may be wrong, nothing may grow"
     parser = commands.add_parser("soak", help=words)
     parser.add_argument("--minutes", type=_minutes, default=30.0, metavar="N", help="default 30")

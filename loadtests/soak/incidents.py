@@ -75,12 +75,10 @@ class Surroundings:
             self.missing.add("disk")
 
     def close(self) -> None:
-        """Takes the disk away."""
         if "disk" not in self.missing:
             self._libc.umount2(os.fsencode(self.folder), 2)
 
     def jump(self) -> None:
-        """Another time of day."""
         self._jumps.rotate(-1)
         # In place: the processes have it in their memory.
         with self._shift.open("r+b", buffering=0) as file:

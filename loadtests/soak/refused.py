@@ -24,7 +24,6 @@ class Refused(NamedTuple):
 
 @functools.cache
 def refused() -> list[Refused]:
-    """All of them."""
     found = map(json.loads, FILE.read_text(encoding="ascii").splitlines())
     return [
         Refused(

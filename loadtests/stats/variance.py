@@ -46,7 +46,6 @@ class Interval:
 
     @property
     def significant(self) -> bool:
-        """Whether it differs from 0."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 

@@ -151,7 +151,6 @@ def report(results: Results) -> list[Section]:
 
 
 def _of_day(samples: Sequence[Record]) -> Section:
-    """The first round of each server."""
     shown = {server: own[0] for server, own in tables.by_server(samples).items()}
 
     def panel(field: str, title: str, axis: Axis, scale: float = 1.0) -> Lines:

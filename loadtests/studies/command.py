@@ -41,7 +41,6 @@ SCALES = (QUICK, FULL, TINY)
 
 
 def add(commands: Any) -> None:
-    """Adds a command for each study."""
     for study in STUDIES.values():
         summary = f"{study.summary} ({study.source})" if study.source else study.summary
         command = commands.add_parser(study.name, help=summary, description=summary)
@@ -352,7 +351,6 @@ class Head(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where the page comes from."""
         return (
             f"This page is made from `loadtests/results/{self.results}.jsonl.xz` by "
             f"`python -m loadtests docs {self.results}`; do not edit it. {ALL_FIGURES}"

@@ -28,7 +28,6 @@ class Measure:
     ranged: bool = False
 
     def cell(self, results: Results, scenario: str, server: str) -> Cell:
-        """What the table says."""
         found = self.read(results, scenario, server)
         return found.median if isinstance(found, Spread) and not self.ranged else found
 
@@ -101,7 +100,6 @@ REMARKS = Measure(Column("remarks"), remarks)
 
 
 def measured(results: Results, scenarios: Scenarios) -> dict[str, str]:
-    """Those of which there are samples."""
     return {name: words for name, words in scenarios.items() if results.servers(name)}
 
 

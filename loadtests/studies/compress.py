@@ -37,7 +37,6 @@ class Files(Application):
     """The same as files of a folder."""
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """The content of the file."""
         return Answer(200, "application/json", content(int(target.strip("/"))))
 
 

@@ -34,7 +34,6 @@ class Made(NamedTuple):
 
     @property
     def page(self) -> str:
-        """Its path in docs/."""
         return f"benchmarks/{self.name}.md"
 
 

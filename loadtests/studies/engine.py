@@ -173,7 +173,6 @@ class Trial:
         self._add("sample", **fields)
 
     def figure(self, name: str, value: float, unit: str = "") -> None:
-        """Stores a figure."""
         self._add("figure", name=name, value=round(value, 6), unit=unit)
 
     def memory(self, running: Running, name: str) -> resources.Memory:

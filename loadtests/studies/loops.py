@@ -55,7 +55,6 @@ class Outlier(NamedTuple):
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Where the loops run."""
     parser.add_argument("--local", action="store_true", help="loops on this machine only (loops)")
 
 
@@ -185,7 +184,6 @@ VALUES: Sequence[tuple[Column, tables.Value]] = (
 
 
 def scenario(way: Way | None, loop: str) -> str:
-    """The name of a loop."""
     return f"R{loop} {way.name}" if way else f"L{loop}"
 
 

@@ -70,7 +70,6 @@ HANDLERS = (
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """For how long requests are made."""
     add = parser.add_argument
     told = f"seconds for each handler of `parallel`, as the study had {originals.SECONDS}"
     add("--for", dest="parallel_seconds", type=float, metavar="SECONDS", help=told)

@@ -171,7 +171,6 @@ def _failed(results: Results, scenario: str, server: str) -> str:
 
 
 def _limit(results: Results, scenario: str, server: str) -> str:
-    """Who had no time left."""
     client, servers, proxy = (
         found.median if (found := results.median(scenario, server, f"{who}_busy")) else 0.0
         for who in ("client", "server", "proxy")

@@ -126,7 +126,6 @@ def bars(
 
 
 def curve(server: str, points: Iterable[tuple[float, float]]) -> Line:
-    """A line of a server through points."""
     drawn = [(float(x), float(y)) for x, y in points]
     return Line(server, colour_of(server), drawn, strong=is_ours(server))
 
@@ -150,7 +149,6 @@ def percentiles(name: str, samples: Iterable[Record], field: str) -> list[Lines]
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as a sentence lists them."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
@@ -196,7 +194,6 @@ def saturated(samples: Iterable[Record]) -> list[str]:
 
 
 def errors(samples: Iterable[Record]) -> Counter[str]:
-    """How many requests failed, by kind."""
     counts = Counter[str]()
     for sample in samples:
         counts.update(sample["errors"])

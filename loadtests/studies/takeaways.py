@@ -50,12 +50,10 @@ class Tables:
         return [one.name for one in self._tables[table].columns[1:]]
 
     def sum(self, table: str, column: str) -> float:
-        """All numbers of a column together."""
         found = self._tables[table]
         return sum(self.value(table, column, str(row[0])) for row in found.rows)
 
     def least(self, table: str, column: str) -> float:
-        """The lowest number of a column."""
         found = self._tables[table]
         place = [one.name for one in found.columns].index(column)
         medians = [row[place] for row in found.rows]

@@ -99,7 +99,6 @@ def scenarios(static: Application) -> dict[str, list[tuple[str, Secured]]]:
 def steps(
     lab: Lab, scale: Scale, fixtures: Fixtures, name: str, servers: Sequence[Server]
 ) -> list[Step]:
-    """The steps of an experiment."""
     if name == CHECKS:
         once = replace(lab, rounds=1)
         return [

@@ -38,7 +38,6 @@ class Comparison:
 
     @property
     def first(self) -> Verdict:
-        """The one that the headline tells."""
         return next(iter(self.verdicts.values()))
 
     def judged(self) -> list[tuple[Condition, str]]:
@@ -56,7 +55,6 @@ def change(ratio: float) -> str:
 
 
 def interval(one: Verdict) -> str:
-    """The interval with its confidence."""
     ratio = one.ratio
     if math.isinf(ratio.high):
         return "no interval"
@@ -84,7 +82,6 @@ def headline(found: Comparison) -> str:
 
 
 def text(found: Comparison) -> str:
-    """All of it for a terminal."""
     lines = [headline(found), ""]
     wide = max(map(len, found.verdicts))
     for words, one in found.verdicts.items():
@@ -99,7 +96,6 @@ def text(found: Comparison) -> str:
 
 
 def table(found: Comparison) -> Table:
-    """A row for each verdict."""
     heads = "quantity", *found.names, "unit", "change", "interval", "rounds", "verdict"
     rows: list[list[Cell]] = [
         [
@@ -170,7 +166,6 @@ def _points(own: Results, names: Sequence[str], name: str) -> list[tuple[float, 
 
 
 def write_json(found: Comparison, path: Path) -> None:
-    """The summary, for programs."""
     summary = {
         "a": found.names[0],
         "b": found.names[1],
@@ -200,7 +195,6 @@ def write_json(found: Comparison, path: Path) -> None:
 
 
 def write_csv(found: Comparison, path: Path) -> None:
-    """A line for each verdict."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         heads = "on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict"

@@ -37,7 +37,6 @@ class Load:
     rate: float = 0.0
 
     def words(self) -> str:
-        """As a sentence says it."""
         pace = f", {self.rate:,.0f} requests/s" if self.rate else ", each as fast as it is answered"
         return f"{self.connections} connections{pace}, {self.seconds:g} s a sample"
 
@@ -64,7 +63,6 @@ class Rounds:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of A and B."""
         return self.sides[0].name, self.sides[1].name
 
     def run(self) -> str:

@@ -28,7 +28,6 @@ class Side:
 
     @property
     def name(self) -> str:
-        """What the results call it."""
         return self.server.name
 
 

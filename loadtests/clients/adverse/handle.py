@@ -41,5 +41,4 @@ class AdverseClients(ClientProcess):
         self.count = count
 
     def state(self) -> State:
-        """The present states of the clients."""
         return State(**self.ask("state"))

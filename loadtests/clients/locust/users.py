@@ -25,7 +25,6 @@ class Visitor(FastHttpUser):
 
     @task
     def visit(self) -> None:
-        """Asks for it."""
         self.client.get(PLAN["target"], headers=PLAN["headers"])
 
 
@@ -37,7 +36,6 @@ class Injector(FastHttpUser):
     targets: Iterator[str]
 
     def on_start(self) -> None:
-        """Waits for its turn."""
         number = self.environment.runner.worker_index
         chance = random.Random(f"{PLAN['seed']} {number}")
         self.targets = iter([chance.choice(PLAN["targets"]) for _ in range(PLAN["requests"])])

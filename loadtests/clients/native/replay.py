@@ -31,7 +31,6 @@ class Request:
     status: int = 0
 
     def octets(self) -> bytes:
-        """The request as it is sent."""
         return request_bytes(self.target, self.headers, self.body, self.method)
 
 

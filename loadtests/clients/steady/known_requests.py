@@ -177,7 +177,6 @@ def plain(
 
 
 def much(kind: str, least: int = 300_000, most: int = 3_000_000) -> Maker:
-    """A GET of a large answer."""
     return plain(kind, sizes=(least, most))
 
 

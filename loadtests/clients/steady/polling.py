@@ -141,7 +141,6 @@ class Client:
         return self._lines[number]
 
     def hang_up(self) -> None:
-        """Close what is kept."""
         for line in self._lines.values():
             line.close()
         self._lines.clear()
@@ -203,7 +202,6 @@ CLIENTS: dict[str, tuple[float, Turn]] = {
 
 
 def main(port: str, mix: str) -> None:
-    """Asks until the input ends."""
     world = World(int(port))
     clients = [
         Client(world, f"{kind} {number + 1}", *CLIENTS[kind])

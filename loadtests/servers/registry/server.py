@@ -54,7 +54,6 @@ class Server:
 
     @property
     def ours(self) -> bool:
-        """Whether it is one of our modes."""
         return self.package == "poorhttp"
 
     @property

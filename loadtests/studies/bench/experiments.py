@@ -159,7 +159,6 @@ EXPERIMENTS = (*LOADED, *ALONE)
 
 
 def steps(lab: Lab, name: str) -> list[Step]:
-    """An experiment, in rounds."""
     if name in LOADED:
         servers, asked = LOADED[name]
         return engine.steps(

@@ -84,7 +84,6 @@ class Balancer:
         self._process.wait(HANG)
 
     def connect(self, client: Host) -> Connection:
-        """A connection from a host."""
         with client.inside():
             return Connection((self.host.address, PORT))
 

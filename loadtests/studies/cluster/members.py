@@ -90,7 +90,6 @@ class Member:
             return connection.request("GET", "/-/metrics").body.decode()
 
     def reload(self, version: str) -> None:
-        """Have the workers load a version."""
         self._set(version)
         self.server.process.send_signal(signal.SIGHUP)
 

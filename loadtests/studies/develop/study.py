@@ -229,7 +229,6 @@ def _compared(results: Results) -> list[Section]:
 
 
 def _times(results: Results, kind: Kind) -> list[Section]:
-    """All servers with a project."""
     saved = _saved(results, kind)
     ours = saved.get(OURS.name)
 

@@ -122,7 +122,6 @@ UNITS = {"bytes": ("MiB", MIB, 1), "bytes/s": ("MiB/s", MIB, 1)}
 
 
 def report(results: Results) -> list[Section]:
-    """A section for each experiment."""
     told = []
     for experiment, title in TITLES.items():
         chosen = results.experiment(experiment)

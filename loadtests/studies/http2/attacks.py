@@ -144,7 +144,6 @@ COLUMNS = [
 
 
 def report(results: Results, servers: Sequence[str]) -> list[Section]:
-    """A table for each server."""
     sections = []
     for server in servers:
         rows: list[list[Cell]] = []

@@ -133,8 +133,6 @@ def steps(lab: Lab, servers: Sequence[Server]) -> list[Step]:
 
 
 def promises(servers: Sequence[str]) -> list[Promise]:
-    """On the other client."""
-
     def read(results: Results) -> Places:
         places: Places = {}
         for protocol, words in WAYS.items():
@@ -186,7 +184,6 @@ def report(results: Results) -> list[Section]:
 
 
 def _row(server: str, samples: Sequence[Record]) -> list[Cell]:
-    """The cells of a server."""
     cells: list[Cell] = [server]
     is_whole = all(one["heard"] == one["streams"] for one in samples)
     for name in COLUMNS:

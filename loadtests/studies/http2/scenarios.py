@@ -41,7 +41,6 @@ class Streams(Scenario):
         return self.kind
 
     def drive(self, port: int, seconds: float, core: int | None) -> Load:
-        """Asks for the target."""
         job = Job(port, seconds, self.connections, self.target, body=self.body)
         url = job.url.replace("http:", "https:") if self.secure else job.url
         # A stream's window like a browser's: the default of h2load is that of the RFC.

@@ -49,7 +49,6 @@ def servers() -> Sequence[Server]:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Which clients."""
     parser.add_argument(
         "--clients",
         type=names,

@@ -72,7 +72,6 @@ def profile(name: str, calls: int, core: int | None) -> list[Line]:
 
 
 def section(results: Results) -> Section:
-    """A table for each example."""
     text = [
         "Which lines of the example applications take memory? memory_profiler reads the "
         "resident set of the process after each line; increments are added up over all "

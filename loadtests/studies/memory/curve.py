@@ -87,7 +87,6 @@ def take(lab: Lab, seconds: float, server: Server) -> str:
 
 
 def section(results: Results) -> Section:
-    """The curves."""
     found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
     groups: dict[str, list[Line]] = {}
     for name, one in found.items():

@@ -191,7 +191,6 @@ COLUMNS = (
 
 
 def section(results: Results) -> Section:
-    """The slopes and the curves."""
     found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
     slopes = {name: growth(one["stages"], "uss") for name, one in found.items()}
     told: list[str] = []

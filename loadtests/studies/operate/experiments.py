@@ -107,7 +107,6 @@ class Trial(engine.Trial):
     one: OperatedServer
 
     def start(self, application: Application = APPLICATION, target: str = "/") -> Running:
-        """The server, of version 0."""
         if self.number == 0:
             self.note("command", self.server.command.replace("~", " "))
         files = {"version": "0"}

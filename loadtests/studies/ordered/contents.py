@@ -32,7 +32,6 @@ class Content:
     ease: float = 1.0
 
     def number(self, scale: Scale) -> int:
-        """Requests in a sample."""
         share = min(scale.share * self.ease, 1.0)
         return max(min(LEAST, self.requests), round(self.requests * share))
 

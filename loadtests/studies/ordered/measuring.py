@@ -56,7 +56,6 @@ def start(lab: Lab, one: Server, task: Task) -> Running:
 
 
 def load(lab: Lab, port: int, one: Server, task: Task) -> Traced:
-    """Makes the requests."""
     visits, requests, core = [[one.target]], task.requests, lab.client_core
     return fetch.traced(
         port, task.longest, task.at_once, visits, requests=requests, patience=0, core=core

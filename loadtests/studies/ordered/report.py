@@ -99,7 +99,6 @@ def sections(results: Results) -> list[Section]:
 
 
 def _levels(samples: Iterable[Record]) -> Mapping[str, Levels]:
-    """Those of each content by its name."""
     places = {server.name: place for place, server in enumerate(ORDERED)}
     levels: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for one in sorted(samples, key=lambda s: (s["at_once"], places.get(s["server"], len(places)))):

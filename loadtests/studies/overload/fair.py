@@ -28,7 +28,6 @@ BEFORE = 1.5
 
 
 def steps(lab: Lab, chosen: Sequence[Server]) -> list[Step]:
-    """Every server once a round."""
     return sample.rounds(lab, chosen, NAME, partial(_take, lab))
 
 

@@ -213,7 +213,6 @@ def of_highest(samples: Sequence[Record]) -> list[Record]:
 
 
 def report(samples: Sequence[Record]) -> list[Section]:
-    """A section for each handler."""
     sections: list[Section] = []
     measured = tables.by(of_highest(samples), "handler")
     for handler in HANDLERS:

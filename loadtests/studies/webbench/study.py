@@ -47,7 +47,6 @@ class Settings:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """What could be set in WebBench."""
     add = parser.add_argument
     count = number(1, kind=int, problem="{text} is not 1 or more")
     told = f"default {Settings.threads}"

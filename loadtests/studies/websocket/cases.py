@@ -50,7 +50,6 @@ class Frame:
         return int(self.kind[2:]) if self.kind.startswith("op") else KINDS[self.kind]
 
     def encoded(self) -> bytes:
-        """As a client sends it, masked."""
         if self.kind == "raw":
             return self.payload
         size = len(self.payload)

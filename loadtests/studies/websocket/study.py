@@ -150,7 +150,6 @@ def _verdict(case: Case, port: int) -> str:
 
 
 def steps(lab: Lab, scale: Scale, name: str, servers: list[Server]) -> list[Step]:
-    """The steps of an experiment."""
     own = replace(lab, rounds=scale.rounds if name == ECHO else 1)
     if name == ECHO:
         return echo(own, servers)
