@@ -145,9 +145,7 @@ def report(results: Results) -> list[Section]:
             told.append(comparison.section(results, name, title, {handler: ""}, MEASURES))
     if days := [one for one in tables.latest(results.samples) if one["experiment"] == DAY]:
         told.append(_of_day(days))
-    if said := tables.lost(results):
-        told.append(Section("Not measured", said))
-    return [*told, method(__file__, clients=CLIENTS)]
+    return told + comparison.ending(results, NAME, {}, (), method(__file__, clients=CLIENTS))
 
 
 def _of_day(samples: Sequence[Record]) -> Section:

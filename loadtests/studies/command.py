@@ -116,7 +116,6 @@ def add_report(command: ArgumentParser) -> None:
         ("markdown", "FILE", "the same as Markdown, its figures in a folder beside it"),
         ("figures", "FOLDER", "the figures, as SVG; of the Markdown, too"),
         ("csv", "FOLDER", "each table and each figure as comma-separated values"),
-        ("into", "FILE", "the tables, in short, into this page, where it is marked"),
     ):
         before = ["--plots"] if name == "figures" else []
         group.add_argument(f"--{name}", *before, type=Path, metavar=metavar, help=what)
@@ -334,9 +333,7 @@ def tell(options: Namespace, records: list[Record]) -> None:
             write_markdown(options.markdown, results, studies, options.figures)
         elif options.figures:
             markdown.write_figures(told, options.figures)
-        if options.into:
-            insert(options.into, studies)
-    if not any((options.html, options.csv, options.markdown, options.figures, options.into)):
+    if not any((options.html, options.csv, options.markdown, options.figures)):
         print(markdown.tables([*told, *lost(results)]))
 
 
@@ -378,13 +375,6 @@ def write_markdown(
     else:
         parts = [f"# {title(list(studies))}", ORIGIN, made]
     page.write_text("\n\n".join(part.strip() for part in parts if part) + "\n", encoding="utf-8")
-
-
-def insert(page: Path, studies: Mapping[str, Sequence[Section]]) -> None:
-    """Puts the tables of studies, in short, into a page with marks for them."""
-    for name, told in studies.items():
-        short = markdown.tables([one for one in told if not one.detail], level=3)
-        markdown.insert(page, name, short)
 
 
 def publish(where: Path, name: str, told: list[Section], results: Results) -> bool:

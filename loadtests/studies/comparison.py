@@ -97,6 +97,7 @@ P50 = median("p50_us", "p50", "ms", 2, 1e-3)
 P99 = median("p99_us", "p99", "ms", 2, 1e-3)
 PSS = median("pss", "PSS", "MiB", 1, MIB)
 REMARKS = Measure(Column("remarks"), remarks)
+DETAILS = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
 
 
 def measured(results: Results, scenarios: Scenarios) -> dict[str, str]:
@@ -199,3 +200,17 @@ def details(
         for one, title in measured(results, titles).items()
     ]
     return Section("With the spread", parts=parts, detail=True)
+
+
+def ending(
+    results: Results,
+    name: str,
+    titles: Scenarios,
+    measures: Sequence[Measure],
+    how: Section,
+) -> list[Section]:
+    """The end of a report: the spread of what was measured, what was not, and the method."""
+    told = [details(results, name, titles, measures)] if measured(results, titles) else []
+    if lost := tables.lost(results):
+        told.append(Section("Not measured", lost))
+    return [*told, how]

@@ -18,9 +18,9 @@ from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import COMPRESSED, RECORDS
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import comparison, tables
+from loadtests.studies import comparison
 from loadtests.studies.bench.scenarios import Scenario
-from loadtests.studies.comparison import CPU, P50, P99, PSS, RATE, REMARKS, Measure, median
+from loadtests.studies.comparison import CPU, RATE, Measure, median
 from loadtests.studies.engine import Lab, Step, Trial, steps
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
@@ -154,12 +154,8 @@ def report(results: Results) -> list[Section]:
                     results, f"{NAME}-{name}", title, {name: ""}, measures, limits=True
                 )
             )
-    if words:
-        details = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
-        told.append(comparison.details(results, NAME, words, details))
-    if said := tables.lost(results):
-        told.append(Section("Not measured", said))
-    return [*told, method(__file__, connections=CONNECTIONS)]
+    how = method(__file__, connections=CONNECTIONS)
+    return told + comparison.ending(results, NAME, words, comparison.DETAILS, how)
 
 
 STUDY = Study(

@@ -20,7 +20,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import comparison, engine
 from loadtests.studies.bench.scenarios import LONGEST, Fetched, Scenario
-from loadtests.studies.comparison import CPU, P50, P99, PSS, RATE, REMARKS, Measure, median
+from loadtests.studies.comparison import CPU, PSS, RATE, Measure, median
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 from loadtests.studies.tables import ranked
@@ -263,7 +263,6 @@ KINDS: dict[str, tuple[str, dict[str, str], Sequence[Measure]]] = {
     ),
 }
 """What is served: its title, the words for each scenario, and what is told; the first ranks."""
-DETAILS = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
 
 
 def report(results: Results) -> list[Section]:
@@ -285,7 +284,7 @@ def report(results: Results) -> list[Section]:
             for kind, (title, scenarios, measures) in KINDS.items()
             if (shown := comparison.measured(results, scenarios))
         ),
-        comparison.details(results, "content", titles, DETAILS),
+        comparison.details(results, "content", titles, comparison.DETAILS),
         method(
             __file__,
             more=notes,

@@ -27,7 +27,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import comparison, engine, tables
 from loadtests.studies.bench.scenarios import Scenario
-from loadtests.studies.comparison import P50, P99, PSS, RATE, REMARKS, Measure, median
+from loadtests.studies.comparison import RATE, Measure, median
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
@@ -264,13 +264,10 @@ def report(results: Results) -> list[Section]:
             )
     told += _checks(_found(results))
     titles = WORDS[HANDSHAKES] | WORDS[ANSWERS]
-    details = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
-    if comparison.measured(results, titles):
-        told.append(comparison.details(results, NAME, titles, details))
+    details = (CPU.with_range(), *comparison.DETAILS[1:])
     notes = "".join(f"- {one.name} {one.note}.\n" for one in TLS if one.note)
-    if said := tables.lost(results):
-        told.append(Section("Not measured", said))
-    return [*told, method(__file__, more=notes, SHAKERS=SHAKERS, RESUMED=RESUMED)]
+    how = method(__file__, more=notes, SHAKERS=SHAKERS, RESUMED=RESUMED)
+    return told + comparison.ending(results, NAME, titles, details, how)
 
 
 def _checks(found: dict[str, dict[str, str]]) -> list[Section]:

@@ -161,9 +161,8 @@ def report(results: Results) -> list[Section]:
             told[0].parts,
             told[0].answer,
         )
-    if said := tables.lost(results):
-        told.append(Section("Not measured", said))
-    return [*told, method(__file__, block=BLOCK >> 20, warm=WARM, whole=WHOLE)]
+    how = method(__file__, block=BLOCK >> 20, warm=WARM, whole=WHOLE)
+    return told + comparison.ending(results, NAME, {}, (), how)
 
 
 STUDY = Study(

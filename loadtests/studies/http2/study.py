@@ -171,14 +171,10 @@ def report(results: Results) -> list[Section]:
     told += _memory(results)
     told += attacks.report(results, list(OURS))
     told += events.report(results)
-    if comparison.measured(results, words):
-        measures = (CPU.with_range(), RATE.with_range(), PSS, REMARKS)
-        told.append(comparison.details(results, NAME, words, measures))
-    if said := tables.lost(results):
-        told.append(Section("Not measured", said))
     pause = attacks.PAUSE * 1e3
     how = method(__file__, memory=memory, attacks=attacks, events=events, pause=pause)
-    return [*told, how]
+    measures = (CPU.with_range(), RATE.with_range(), PSS, REMARKS)
+    return told + comparison.ending(results, NAME, words, measures, how)
 
 
 def _memory(results: Results) -> list[Section]:

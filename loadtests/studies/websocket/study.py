@@ -23,9 +23,9 @@ from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import SOCKETS, WEBSOCKET
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import comparison, engine, tables
+from loadtests.studies import comparison, engine
 from loadtests.studies.bench.scenarios import Scenario
-from loadtests.studies.comparison import P50, P99, PSS, REMARKS, median
+from loadtests.studies.comparison import P99, median
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 from loadtests.studies.websocket import cases
@@ -244,15 +244,9 @@ def report(results: Results) -> list[Section]:
         title = f"{count:,} idle WebSockets"
         told.append(comparison.section(results, f"{NAME}-idle", title, {IDLE: ""}, IDLES))
     told += _cases(_verdicts(results))
-    if shown:
-        details = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
-        told.append(comparison.details(results, NAME, shown, details))
-    return [*told, *_lost(results), method(__file__, CONNECTIONS=CONNECTIONS, TRIES=TRIES)]
-
-
-def _lost(results: Results) -> list[Section]:
-    said = tables.lost(results)
-    return [Section("Not measured", said)] if said else []
+    details = (CPU.with_range(), RATE.with_range(), *comparison.DETAILS[2:])
+    how = method(__file__, CONNECTIONS=CONNECTIONS, TRIES=TRIES)
+    return told + comparison.ending(results, NAME, shown, details, how)
 
 
 def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
