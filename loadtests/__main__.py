@@ -18,7 +18,7 @@ from loadtests.errors import LabError
 from loadtests.replay import command as replay
 from loadtests.servers import peers, registry
 from loadtests.soak import command as soak
-from loadtests.studies import catalogue, docs, then_and_now
+from loadtests.studies import catalogue, docs
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
 
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add("figures", lambda _: print("\n".join(docs.figures())), words)
     words = "write the pages of docs that are made from stored results"
     pages = add("docs", lambda options: docs.pages(options.names), words)
-    names = " ".join([*docs.MADE, then_and_now.NAME])
+    names = " ".join([*docs.MADE, docs.THEN_AND_NOW])
     pages.add_argument("names", nargs="*", metavar="NAME", help=f"of: {names}")
     return parser
 

@@ -16,7 +16,8 @@
 - `client_process`: a process of clients that answers each line with a line.
 - `event_streams`: such a process: streams of server-sent events by HTTP/1.1 and HTTP/2.
 - `sockets`: such a process: WebSockets and TLS connections that stay open over reloads.
-- `steady/`, `adverse/`: such processes: clients that check every response, and adverse ones.
+- `adverse`: such a process: clients that are dead, slow, or do not read.
+- `steady/`: such a process: clients that check every response.
 """
 
 from __future__ import annotations

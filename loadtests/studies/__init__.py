@@ -8,9 +8,8 @@
 - `remote`: networks between client and server.
 - `tables`: tables, figures and sentences that compare servers.
 - `comparison`: sections that compare servers, scenario by scenario.
-- `takeaways`: the sentence with which each page of benchmarks begins.
-- `then_and_now`: the page of `then_and_now.ini`, findings of the five old studies beside today's.
-- `docs`: writes the pages of docs/benchmarks, which `benchmarks.ini` lists, and their figures.
+- `takeaways`: sentences of the pages of docs/benchmarks, with numbers of tables in them.
+- `docs`: writes these pages, which `benchmarks.ini` and `then_and_now.ini` list, and their figures.
 
 - `originals`: figures of the old studies, as they are printed there (`originals.json`).
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from loadtests.apps.pattern import pieces
-from loadtests.clients.adverse.handle import AdverseClients
+from loadtests.clients.adverse import AdverseClients
 from loadtests.clients.connection import Connection
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources

@@ -1,4 +1,4 @@
-"""The list of all benchmark pages in docs/, and the pages with figures from stored results."""
+"""The pages of docs/benchmarks/ that are made of stored results: their list, texts and figures."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from loadtests.reporting import markdown
 from loadtests.reporting.model import Cell, Column, Table
 from loadtests.sections import sections, texts
 from loadtests.stats.results import Results
-from loadtests.studies import command, takeaways, then_and_now
-from loadtests.studies.takeaways import Tables, Takeaway, sentence
+from loadtests.studies import command
+from loadtests.studies.takeaways import Tables, Takeaway, written
 
 
 class Made(NamedTuple):
@@ -41,10 +41,8 @@ def _made() -> dict[str, Made]:
     made = {}
     for section in sections(__file__, "benchmarks.ini"):
         own, results = texts(section), section.name
-        writer = takeaways.WRITERS.get(own.get("takeaway", ""))
-        writer = writer or sentence(own["table"], own["column"], own["sentence"])
         page, figure = own.get("page", results), own.get("figure", "")
-        made[results] = Made(page, own["title"], own["command"], writer, figure)
+        made[results] = Made(page, own["title"], own["command"], written(own, "sentence"), figure)
     return made
 
 
@@ -52,6 +50,26 @@ MADE = _made()
 """By the name of the results, in the order of the index; all other figures are drawn by
 `make figures` only."""
 INDEX = "benchmarks/index.md"
+THEN_AND_NOW = "then-and-now"
+"""The page that has findings of the five old studies (`then_and_now.ini`) beside those of today."""
+
+
+class Row(NamedTuple):
+    """A question of a study, what it found, and today's answer; `results` has that, and is the name
+    of the command and of its page."""
+
+    study: str
+    question: str
+    results: str
+    then: str
+    now: Takeaway
+
+
+ROWS = tuple(
+    Row(own.get("study", ""), section.name, own["results"], own["then"], written(own, "now"))
+    for section in sections(__file__, "then_and_now.ini")
+    for own in [texts(section)]
+)
 
 
 def figures(root: Path = ROOT) -> list[str]:
@@ -73,13 +91,13 @@ def figures(root: Path = ROOT) -> list[str]:
 
 def pages(names: Sequence[str], root: Path = ROOT) -> None:
     """Writes the pages made of these results, or of all, with their figures, and the index."""
-    for name in names or (*MADE, then_and_now.NAME):
-        if name == then_and_now.NAME:
-            page = then_and_now.text(lambda results: tables(results, root))
-            (root / "docs" / then_and_now.PAGE).write_text(page, encoding="utf-8")
+    for name in names or (*MADE, THEN_AND_NOW):
+        if name == THEN_AND_NOW:
+            page = root / "docs" / "benchmarks" / f"{THEN_AND_NOW}.md"
+            page.write_text(then_and_now(root), encoding="utf-8")
             continue
         if name not in MADE:
-            raise unknown("page", name, [*MADE, then_and_now.NAME], " ")
+            raise unknown("page", name, [*MADE, THEN_AND_NOW], " ")
         made, docs = MADE[name], root / "docs"
         records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
         studies = command.by_study(records)
@@ -100,6 +118,30 @@ def tables(name: str, root: Path = ROOT) -> Tables:
     records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
     told = command.by_study(records).values()
     return Tables([section for own in told for section in own])
+
+
+def then_and_now(root: Path = ROOT) -> str:
+    """The page about the old studies."""
+    cells: list[tuple[Cell, ...]] = [
+        (
+            one.study,
+            one.question,
+            one.then,
+            one.now(tables(one.results, root)),
+            f"[{link}]({link}.md)",
+        )
+        for one in ROWS
+        for link in [one.results]
+    ]
+    names = ("study", "question", "then", "today", "command and page")
+    head = (
+        "# 2001 to 2010, and today",
+        "Five old studies asked what the lab still asks. Machine, network and servers of then and "
+        "now differ, so compare the order of the servers and the ratios, not the numbers.",
+    )
+    table = markdown.lines(Table("", "", [Column(name) for name in names], cells))
+    made = f"`python -m loadtests docs {THEN_AND_NOW}` makes this page of the stored results; "
+    return "\n\n".join((*head, table, f"{made}do not edit it.")) + "\n"
 
 
 def index(root: Path = ROOT) -> str:

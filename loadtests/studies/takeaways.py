@@ -1,9 +1,9 @@
-"""The first sentence of each benchmark page that `docs.py` lists, made of numbers in its tables."""
+"""Sentences of the pages that `docs.py` makes, with numbers of tables in them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from loadtests.errors import LabError
@@ -131,5 +131,35 @@ def soak(tables: Tables) -> str:
     )
 
 
-WRITERS: dict[str, Takeaway] = {one.__name__: one for one in (serving, cluster, adverse, soak)}
-"""Writers of sentences for which a template is not enough, by the names in `benchmarks.ini`."""
+def dead(tables: Tables) -> str:
+    def times(server: str, dead: str) -> str:
+        table = "deadconn-cpu_us-128"
+        ratio = tables.value(table, dead, server) / tables.value(table, "0 dead", server)
+        return f"{server} beside {dead} {ratio:.2f}"
+
+    both = times(THREADS, "18,000 dead"), times("waitress 8 threads, poll", "3,000 dead")
+    return f"CPU time of a response, in times of that without: {', '.join(both)}"
+
+
+def sizes(tables: Tables) -> str:
+    names = (
+        "poorhttp single",
+        "poorhttp forking 4",
+        THREADS,
+        "lighttpd + 4 × single",
+        "Apache mod_wsgi prefork",
+    )
+    sizes = (tables.value("memory-ps", "size of all processes", name) / 1024 for name in names)
+    return ", ".join(f"{name} {size:.1f}" for name, size in zip(names, sizes, strict=True)) + " MiB"
+
+
+WRITERS: dict[str, Takeaway] = {
+    one.__name__: one for one in (serving, cluster, adverse, soak, dead, sizes)
+}
+"""Writers of sentences for which a template is not enough, by their names in INI files."""
+
+
+def written(own: Mapping[str, str], template: str) -> Takeaway:
+    """What writes the sentence of an entry: its `takeaway`, or the text of this name."""
+    writer = WRITERS.get(own.get("takeaway", ""))
+    return writer or sentence(own["table"], own["column"], own[template])

@@ -36,7 +36,7 @@ from loadtests.reporting.model import (
 from loadtests.reporting.provenance import colophon, lost
 from loadtests.servers.registry import SERVERS
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import catalogue, command, docs, takeaways, then_and_now
+from loadtests.studies import catalogue, command, docs, takeaways
 from loadtests.studies.study import Study
 from tests.support.browser import Browser
 
@@ -513,8 +513,8 @@ def test_pages_say_what_the_results_have(name: str) -> None:
 
 
 def test_the_page_of_old_studies_says_what_the_results_have() -> None:
-    page = ROOT / "docs" / then_and_now.PAGE
-    assert then_and_now.text(docs.tables) == page.read_text(encoding="utf-8")
+    page = ROOT / "docs" / "benchmarks" / f"{docs.THEN_AND_NOW}.md"
+    assert docs.then_and_now() == page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -531,8 +531,8 @@ def test_the_time_that_is_left(took: float, done: int, total: int, words: str) -
 
 
 def test_each_question_of_an_old_study_is_a_command() -> None:
-    assert {row.results for row in then_and_now.ROWS} <= catalogue.STUDIES.keys()
-    assert len({row.study for row in then_and_now.ROWS if row.study}) == 5
+    assert {row.results for row in docs.ROWS} <= catalogue.STUDIES.keys()
+    assert len({row.study for row in docs.ROWS if row.study}) == 5
 
 
 def test_index_has_all_pages() -> None:

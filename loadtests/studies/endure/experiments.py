@@ -19,7 +19,7 @@ from typing import Any
 
 from loadtests.apps.pattern import checksum
 from loadtests.clients import transfer
-from loadtests.clients.adverse.handle import AdverseClients
+from loadtests.clients.adverse import AdverseClients
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files

@@ -16,8 +16,7 @@ from loadtests.stats.results import Results, spread
 from loadtests.store import Record
 from loadtests.studies import originals, tables
 from loadtests.studies.ordered import second_client
-from loadtests.studies.ordered.contents import CONTENTS, Content
-from loadtests.studies.ordered.measuring import PARTS, REPEATS
+from loadtests.studies.ordered.measuring import CONTENTS, PARTS, REPEATS, Content
 
 ASKED = (
     "How long do requests take if so many arrive at once, each on a connection of its "

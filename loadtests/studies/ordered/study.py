@@ -13,8 +13,7 @@ from loadtests.servers.registry.studies import ORDERED
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.ordered import measuring, report, second_client
-from loadtests.studies.ordered.contents import CONTENTS, PAGE
-from loadtests.studies.ordered.measuring import Task
+from loadtests.studies.ordered.measuring import CONTENTS, PAGE, Task
 from loadtests.studies.study import Scale, Study
 
 NAME = "ordered"

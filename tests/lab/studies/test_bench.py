@@ -18,8 +18,7 @@ import psutil
 import pytest
 
 from loadtests import store
-from loadtests.clients import external, program
-from loadtests.clients.adverse import handle
+from loadtests.clients import adverse, external, program
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.clients.load import Job, Load
 from loadtests.errors import LabError, ServerFailure
@@ -305,7 +304,7 @@ class TestEndurance:
         impatient = replace(MODES[0], command=f"{MODES[0].command} --write-timeout 0.3")
         with (
             Running(impatient, scenarios.DOCUMENTS, target="/128") as running,
-            handle.AdverseClients("stalled", running.port, 6) as stalled,
+            adverse.AdverseClients("stalled", running.port, 6) as stalled,
         ):
             wait_for(lambda: stalled.state().never == 0, "the end of those who do not read")
             assert stalled.state().told == {"200": 6}

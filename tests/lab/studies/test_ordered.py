@@ -23,8 +23,7 @@ from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
 from loadtests.studies.ordered import measuring, report, second_client
-from loadtests.studies.ordered.contents import FILE, PAGE
-from loadtests.studies.ordered.measuring import Task
+from loadtests.studies.ordered.measuring import FILE, PAGE, Task
 from loadtests.studies.ordered.study import STUDY
 from loadtests.studies.study import TINY
 from tests.packages import need

@@ -1,7 +1,8 @@
-"""Process of many adverse clients: `python -m loadtests.clients.adverse.clients KIND PORT COUNT`.
+"""Adverse clients: dead, slow, and those that do not read; a process, and its handle in the lab.
 
-It connects them all, writes a line, and answers each line on its standard input with what has
-become of them, as JSON. It ends with its input. Clients that do nothing cost it nothing.
+`python -m loadtests.clients.adverse KIND PORT COUNT` connects them all, writes a line, and answers
+each line on its standard input with what has become of them, as JSON. It ends with its input.
+Clients that do nothing cost it nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import termios
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from loadtests.clients.client_process import ClientProcess
 from loadtests.errors import LabError
 from loadtests.measure.machine import allow_files
 from loadtests.measure.waiting import patience
@@ -181,10 +184,47 @@ class Clients:
                 self._absent.append(client)
 
 
+@dataclass(frozen=True)
+class State:
+    """States of adverse clients.
+
+    `open` are connected now, and for `unread` of them something has arrived. `never` counts first
+    connections that the server has not ended. `first`, `median` and `last` are the seconds that
+    connections lasted, None if none has ended. `told` counts what they were told in the end, by
+    status code.
+    """
+
+    count: int
+    open: int
+    unread: int
+    never: int
+    first: float | None
+    median: float | None
+    last: float | None
+    told: dict[str, int]
+
+
+class AdverseClients(ClientProcess):
+    """`count` clients of a kind of `loadtests.clients.adverse`, connected until the end.
+
+    Raises ServerFailure if the server does not let them all in.
+    """
+
+    def __init__(
+        self, kind: str, port: int, count: int, *, renew: bool = False, core: int | None = None
+    ) -> None:
+        arguments = [kind, str(port), str(count), *(["--renew"] if renew else [])]
+        super().__init__(f"{count:,} clients", "loadtests.clients.adverse", arguments, core)
+        self.count = count
+
+    def state(self) -> State:
+        return State(**self.ask("state"))
+
+
 def main() -> int:
     """The command line; only the lab uses it."""
     parser = argparse.ArgumentParser(
-        prog="python -m loadtests.clients.adverse.clients", description=__doc__
+        prog="python -m loadtests.clients.adverse", description=__doc__
     )
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("port", type=int)
