@@ -58,7 +58,8 @@ class PoorhttpServer:
         )
         self.process = self._tree.__enter__().popen
         try:
-            if not wait_until(self._is_ready_or_over, HANG) or not (found := self._ready()):
+            wait_until(lambda: bool(self._ready()) or self.process.poll() is not None, HANG)
+            if not (found := self._ready()):
                 code = self.process.poll()
                 raise ServerFailure(f"it is not ready, exit code {code}:\n{self.log()}")
         except BaseException:
@@ -73,9 +74,6 @@ class PoorhttpServer:
 
     def _ready(self) -> re.Match[str] | None:
         return READY.search(self.log())
-
-    def _is_ready_or_over(self) -> bool:
-        return self._ready() is not None or self.process.poll() is not None
 
     def __enter__(self) -> Self:
         return self

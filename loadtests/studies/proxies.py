@@ -188,7 +188,7 @@ SERVERS = median("cpu_us", "CPU of the servers", "µs", 1)
 PROXY = Measure(Column("CPU of the proxy", "µs", 1), _proxy)
 FAILED = Measure(Column("failed"), _failed)
 LIMIT = Measure(Column("limit (servers + proxy + client)"), _limit)
-STUDY = (
+TIMES = (
     median("mean_us", "whole page after (res t)", "ms", 3, 1e-3),
     median("answer_us", "first bytes after (ans t)", "ms", 3, 1e-3),
     _per_second("answer_us", "ans"),
@@ -210,8 +210,8 @@ DETAILS = (
     LIMIT,
 )
 TESTS = {
-    "serial": ("Serial test", 1, STUDY),
-    "parallel": (f"Parallel test, {AT_ONCE} at once every second", AT_ONCE, STUDY),
+    "serial": ("Serial test", 1, TIMES),
+    "parallel": (f"Parallel test, {AT_ONCE} at once every second", AT_ONCE, TIMES),
     "crowd": (f"{AT_ONCE} clients, each asking again as soon as it is answered", AT_ONCE, CROWD),
 }
 
