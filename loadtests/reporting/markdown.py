@@ -13,11 +13,11 @@ WIDEST = 40
 """Characters up to which a column is filled with blanks, so that a terminal shows columns."""
 
 
-def tables(sections: Sequence[Section], level: int = 2) -> str:
-    """Text and tables only; `level` is that of the headings of sections."""
+def tables(sections: Sequence[Section]) -> str:
+    """Text and tables only."""
     blocks: list[str] = []
     for section in sections:
-        blocks += _head(section, level)
+        blocks += _head(section)
         blocks += [_titled(part) for part in section.parts if isinstance(part, Table)]
     return "\n\n".join(blocks)
 
@@ -35,7 +35,7 @@ def with_figure(
     blocks: list[str] = []
     first: list[str] = []
     for section, parts in named(sections):
-        blocks += _head(section, 2)
+        blocks += _head(section)
         for name, part in parts:
             if isinstance(part, Table):
                 blocks.append(_titled(part))
@@ -79,8 +79,8 @@ def insert(page: Path, study: str, text: str) -> None:
     page.write_text("\n\n".join(parts), encoding="utf-8")
 
 
-def _head(section: Section, level: int) -> list[str]:
-    return [f"{'#' * level} {section.title}", *filter(None, [section.answer]), *section.text]
+def _head(section: Section) -> list[str]:
+    return [f"## {section.title}", *filter(None, [section.answer]), *section.text]
 
 
 def _titled(table: Table) -> str:

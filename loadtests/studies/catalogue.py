@@ -8,6 +8,7 @@ from loadtests.studies import (
     content,
     deadconn,
     loops,
+    overload,
     parallel,
     proxies,
     resources,
@@ -25,7 +26,6 @@ from loadtests.studies.influence import study as influence
 from loadtests.studies.memory import study as memory
 from loadtests.studies.operate import study as operate
 from loadtests.studies.ordered import study as ordered
-from loadtests.studies.overload import study as overload
 from loadtests.studies.power import study as power
 from loadtests.studies.study import Study
 from loadtests.studies.webbench import study as webbench

@@ -27,14 +27,13 @@ from loadtests.arguments import unknown
 from loadtests.servers.registry import content, develop
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, missing, require_release, version, versions
-from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
+from loadtests.servers.registry.static import STATIC
 from loadtests.servers.registry.studies import AUTO, MEMORY
 from loadtests.servers.registry.wsgi import FLOOR, OURS, SERVERS, WSGI
 
 __all__ = [
     "ALONE_AND_PROXIED",
     "FLOOR",
-    "NOT_PACKAGED",
     "OURS",
     "PROXIED",
     "SERVERS",

@@ -13,9 +13,6 @@ from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.server import Server
 from loadtests.servers.registry.wsgi import ours_serving
 
-NOT_PACKAGED = ("boa", "thttpd", "bozohttpd", "darkhttpd")
-"""Of their kind, but not in Debian 12."""
-
 _USER = "root" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 
 STATIC: Sequence[Server] = (

@@ -16,9 +16,7 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Panels, Table
 from loadtests.servers.registry import missing
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import engine
-from loadtests.studies.overload import fair, open_load
-from loadtests.studies.overload import study as overload
+from loadtests.studies import engine, overload
 from loadtests.studies.study import TINY
 
 #: One that takes part in both experiments.
@@ -46,7 +44,7 @@ def test_what_is_counted() -> None:
         (1500, 1501, "status", 500),
         (1600, 1601, "connect", 0),
     )
-    assert open_load.counted(trace, 1.0) == {
+    assert overload.counted(trace, 1.0) == {
         "asked": 7,
         "requests": 2,
         "left": 2,
@@ -55,7 +53,7 @@ def test_what_is_counted() -> None:
         "errors": {"failed": 2},
         "p99_us": 10_000,
     }
-    assert "p99_us" not in open_load.counted(trace, 1.15)
+    assert "p99_us" not in overload.counted(trace, 1.15)
 
 
 def test_shares_are_of_the_highest_rate() -> None:
@@ -63,7 +61,7 @@ def test_shares_are_of_the_highest_rate() -> None:
         place = {"run": "now", "server": "one", "handler": "light", "round": 0}
         return {**place, "factor": factor, "capacity": 100, "rate": rate, "offered": 100 * factor}
 
-    found = open_load.of_highest([sample(0.8, 80), sample(1.5, 125), sample(5, 50)])
+    found = overload.of_highest([sample(0.8, 80), sample(1.5, 125), sample(5, 50)])
     assert [one["share"] for one in found] == [0.64, 1, 0.4]
     assert [one["offered"] for one in found] == [0.64, 1.2, 4]
 
@@ -80,9 +78,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[store.Rec
     with pytest.MonkeyPatch.context() as patched:
         ends = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
         patched.setattr(overload, "OVERLOADED", [*chosen, ends])
-        patched.setattr(open_load, "HANDLERS", open_load.HANDLERS[:1])
+        patched.setattr(overload, "HANDLERS", overload.HANDLERS[:1])
         planned = overload.plan(lab, scale, [*chosen, ends], options)
-        engine.run(lab, planned, "test", study=open_load.NAME)
+        engine.run(lab, planned, "test", study=overload.NAME)
         writing.close()
         yield writing.records
 
@@ -90,11 +88,11 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[store.Rec
 class TestRun:
     def test_each_handler_and_multiple(self, records: list[store.Record]) -> None:
         samples = [one for one in records if one["record"] == "sample"]
-        open_ones = [one for one in samples if one["experiment"] == open_load.NAME]
+        open_ones = [one for one in samples if one["experiment"] == overload.NAME]
         assert {(one["server"], one["handler"], one["factor"]) for one in open_ones} == {
             (name, handler.name, factor)
             for name in NAMES
-            for handler in open_load.HANDLERS
+            for handler in overload.HANDLERS
             for factor in FACTORS
         }
         for one in open_ones:
@@ -102,23 +100,23 @@ class TestRun:
                 one[kind] for kind in ("requests", "refused", "left", "failed")
             )
             assert one["failed"] == 0
-        [beside] = [one for one in samples if one["experiment"] == fair.NAME]
+        [beside] = [one for one in samples if one["experiment"] == overload.FAIR]
         assert beside["server"] == NAMES[0]
         assert beside["requests"] > 0
         assert beside["errors"] == {}
 
     def test_one_that_ends(self, records: list[store.Record]) -> None:
         failures = [one for one in records if one["record"] == "failure"]
-        assert [one["server"] for one in failures] == ["ends"] * len(open_load.HANDLERS)
+        assert [one["server"] for one in failures] == ["ends"] * len(overload.HANDLERS)
 
     def test_report(self, records: list[store.Record]) -> None:
         own = Results(records).of_study(overload.STUDY.name, overload.STUDY.experiments)
         sections = overload.report(own)
-        assert len(sections) == len(open_load.HANDLERS) + 1
+        assert len(sections) == len(overload.HANDLERS) + 1
         parts = [part for section in sections for part in section.parts]
         tables = [part for part in parts if isinstance(part, Table)]
-        handlers = [f"overload-{handler.name}" for handler in open_load.HANDLERS]
-        assert [table.name for table in tables] == [*handlers, fair.NAME]
+        handlers = [f"overload-{handler.name}" for handler in overload.HANDLERS]
+        assert [table.name for table in tables] == [*handlers, overload.FAIR]
         for table in tables[:-1]:
             assert {row[0] for row in table.rows} == set(NAMES)
             place = [column.name for column in table.columns].index("in time at 0.8 ×")

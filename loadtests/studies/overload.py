@@ -1,9 +1,11 @@
-"""Requests at multiples of the highest rate of a server, from clients that give up."""
+"""The study `overload`: more requests than can be answered, and short ones beside long ones."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,13 +16,14 @@ from loadtests.errors import ServerFailure
 from loadtests.reporting.model import Axis, Column, Lines, Panels, Section
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.studies import EIGHT_THREADS, OVERLOADED
 from loadtests.servers.running import Running
-from loadtests.stats.results import Spread
+from loadtests.stats.results import Results, Spread
 from loadtests.store import Record
 from loadtests.studies import sample, tables
 from loadtests.studies.bench import scenarios
 from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.study import Scale
+from loadtests.studies.study import QUICK, TINY, Scale, Study, scales
 
 NAME = "overload"
 PATIENCE = 1.0
@@ -47,7 +50,7 @@ HANDLERS = (
 )
 
 
-def steps(lab: Lab, scale: Scale, chosen: Sequence[Server]) -> list[Step]:
+def open_steps(lab: Lab, scale: Scale, chosen: Sequence[Server]) -> list[Step]:
     """Every handler of every server, at each multiple of its highest rate."""
     return [
         step
@@ -179,7 +182,7 @@ ABOUT = (
     "seconds of load, as a share of the highest rate of the server in any test. Server and "
     "client have one core each."
 )
-SATURATED = (
+BUSY_CLIENT = (
     "Requests that cost a server almost nothing keep the client as busy as a quick server. The "
     "column “offered” shows how many requests the client made, in multiples of the highest "
     "rate."
@@ -212,12 +215,12 @@ def of_highest(samples: Sequence[Record]) -> list[Record]:
     return told
 
 
-def report(samples: Sequence[Record]) -> list[Section]:
+def open_report(samples: Sequence[Record]) -> list[Section]:
     sections: list[Section] = []
     measured = tables.by(of_highest(samples), "handler")
     for handler in HANDLERS:
         if own := measured.get(handler.name):
-            sections.append(_section(handler, own, [] if sections else [ABOUT, SATURATED]))
+            sections.append(_section(handler, own, [] if sections else [ABOUT, BUSY_CLIENT]))
     return sections
 
 
@@ -275,3 +278,135 @@ def _figure(handler: Handler, samples: Sequence[Record]) -> Panels:
         [panel("share", "Answers in time", share, 100), panel("p99_us", "Their p99", late, 1e-3)],
         "A level line is a server that overload does not slow down.",
     )
+
+
+FAIR = "fair"
+COMPUTING = 7
+"""Clients of the handler that computes: each server has eight threads."""
+LONG, SHORT = "/?4200000", "/?1"
+LONG_SECONDS = 0.1
+"""About what it takes where nothing else is computed."""
+PAUSE = 0.01
+"""Seconds between two short requests."""
+BEFORE = 1.5
+"""Seconds for which only the computing ones are there."""
+
+
+def fair_steps(lab: Lab, chosen: Sequence[Server]) -> list[Step]:
+    return sample.rounds(lab, chosen, FAIR, partial(_take_fair, lab))
+
+
+def _take_fair(lab: Lab, number: int, server: Server) -> str:
+    seconds = 3 * lab.seconds
+    with (
+        Running(server, scenarios.BURN, target=SHORT, core=lab.server_core) as running,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        sample.warm(running, SHORT, lab.client_core)
+        # All eight threads have run by then.
+        computing = beside.submit(
+            fetch.traced,
+            running.port,
+            BEFORE + seconds,
+            COMPUTING,
+            [[running.at(LONG)]],
+            keep=True,
+            core=lab.client_core,
+        )
+        fetch.drive(running.port, BEFORE, 1, [[running.at(SHORT)]], core=lab.client_core)
+        traced, cpu = sample.load(lab, running, seconds, 1, SHORT, keep=True, think=PAUSE)
+        computed = len(computing.result().trace.total()) / (BEFORE + seconds)
+    taken = sample.described(FAIR, traced, cpu) | {"computed": computed}
+    Trial(lab, FAIR, number, server).sample(**taken)
+    return f"p99 {taken['p99_us'] / 1e3:,.1f} ms, computed {computed:.1f}/s"
+
+
+FAIR_VALUES = (
+    (Column("p99", "ms", 1, 1e-3), "p99_us"),
+    (Column("median", "ms", 1, 1e-3), "p50_us"),
+    (Column("mean", "ms", 1, 1e-3), "mean_us"),
+    (Column("short requests"), "requests"),
+    (Column("long requests answered", "/s", 1), "computed"),
+)
+
+
+def fair_report(samples: Sequence[Record]) -> list[Section]:
+    """Who answers short requests soonest."""
+    if not samples:
+        return []
+    found = tables.spreads(samples, "p99_us", 1e-3)
+    figure = tables.bars(
+        f"{FAIR}-bars",
+        "Short requests beside seven that compute",
+        Axis("time of a short request", "ms", low=0),
+        {"median": tables.spreads(samples, "p50_us", 1e-3), "p99": found},
+        subtitle="shorter is better",
+    )
+    table = tables.compared(
+        FAIR, "Short requests beside seven that compute", samples, FAIR_VALUES, "p99"
+    )
+    text = [
+        f"{COMPUTING} clients repeat a request that takes about {LONG_SECONDS:g} s of Python, and "
+        "one client repeats a request that takes almost no time, with a pause of "
+        f"{PAUSE * 1e3:g} ms after each answer. Each server has one process with eight threads, "
+        "which share one interpreter, on one core.",
+        *tables.failed(samples),
+    ]
+    return [
+        Section(
+            "Short requests beside threads that compute",
+            text,
+            [figure, *tables.percentiles(FAIR, samples, "page_times"), table],
+            tables.answer("p99 of a short request", found, "ms"),
+        )
+    ]
+
+
+SCALES = scales(
+    *(Scale("full", 0, 2.0, each={FAIR: 3}), QUICK, TINY),
+    factors=((NORMAL, 1.5, 2.0, 5.0), (NORMAL, 2.0), (NORMAL, 2.0)),
+    # The share of the time before requests count.
+    before=(1.0, 1.0, 0.05),
+    # Seconds in which the highest rate is measured.
+    closed=(1.5, 1.0, 0.5),
+    connections=((16, 500), (16, 500), (8,)),
+)
+
+
+def servers() -> list[Server]:
+    """Those of both experiments, each once."""
+    return list(dict.fromkeys((*OVERLOADED, *EIGHT_THREADS)))
+
+
+def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
+    """The steps of the experiments that were chosen."""
+    steps: list[Step] = []
+    if NAME in options.names:
+        rounds = replace(lab, rounds=scale.rounds_of(NAME))
+        steps += open_steps(
+            rounds, scale, [one for one in chosen if one in OVERLOADED or one.given]
+        )
+    if FAIR in options.names:
+        rounds = replace(lab, rounds=scale.rounds_of(FAIR))
+        steps += fair_steps(rounds, [one for one in chosen if one in EIGHT_THREADS or one.given])
+    return steps
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each handler, and one for short requests beside long ones."""
+    found = tables.by(tables.latest(results.samples), "experiment")
+    told = open_report(found.get(NAME, []))
+    return told + fair_report(found.get(FAIR, []))
+
+
+STUDY = Study(
+    NAME,
+    "more requests than can be answered, from clients that leave; short requests beside long ones",
+    "",
+    servers,
+    plan,
+    report,
+    experiments=(NAME, FAIR),
+    given=True,
+    scales=SCALES,
+)
