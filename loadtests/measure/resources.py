@@ -159,10 +159,17 @@ def descriptors(processes: Iterable[int]) -> int:
 
     Raises ServerFailure if none is left, or one cannot be read.
     """
-    found = _of_those_left(
-        processes, lambda process: os.listdir(f"/proc/{process}/fd"), "its files cannot be counted"
-    )
-    return sum(map(len, found))
+    return _entries(processes, "fd", "its files cannot be counted")
+
+
+def threads(processes: Iterable[int]) -> int:
+    """The same of their threads."""
+    return _entries(processes, "task", "its threads cannot be counted")
+
+
+def _entries(processes: Iterable[int], folder: str, failure: str) -> int:
+    lists = _of_those_left(processes, lambda one: os.listdir(f"/proc/{one}/{folder}"), failure)
+    return sum(map(len, lists))
 
 
 def socket_memory() -> int:

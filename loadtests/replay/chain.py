@@ -19,6 +19,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from pathlib import Path
 from typing import Any
 
+from loadtests.clients.connection import unverified
 from loadtests.clients.load import Load
 from loadtests.clients.native.replay import Seen
 from loadtests.errors import LabError
@@ -149,8 +150,7 @@ def drive(
     """Begins a visit at each moment; what became of the visits, and of each link."""
     if core is not None:
         os.sched_setaffinity(0, {core})
-    # Of a server of one's own, whose certificate nobody has to have signed.
-    context = ssl._create_unverified_context() if tls else None
+    context = unverified() if tls else None
     begun, used = time.monotonic(), time.process_time()
     with ThreadPoolExecutor(connections) as pool:
         tasks = []

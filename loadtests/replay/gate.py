@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from loadtests.errors import LabError
 from loadtests.measure import disturbance, histogram
 from loadtests.replay.report import used
 from loadtests.reporting.cells import brief
 from loadtests.reporting.model import MIB
 from loadtests.store import Record
 from loadtests.verdict import thresholds
-from loadtests.verdict.report import write_cases
+from loadtests.verdict.report import write_files
 from loadtests.verdict.thresholds import (
     CONDITION_HOLDS,
     FAILS,
@@ -115,27 +112,17 @@ def run(sample: Record, headline: str, options: argparse.Namespace) -> int:
     if lines:
         print("\n".join(["", *lines]))
     known = values(sample)
-    try:
-        if options.json:
-            summary = {
-                "headline": headline,
-                "server": sample["server"],
-                "due": sample["due"],
-                "answered": sample["requests"],
-                "errors": sample["errors"],
-                "values": {name: {"value": v, "unit": UNITS[name]} for name, v in known.items()},
-                "conditions": [{"text": one.text, "outcome": o} for one, o in outcomes],
-            }
-            text = json.dumps(summary, indent=2, ensure_ascii=False)
-            options.json.write_text(f"{text}\n", encoding="utf-8")
-        if options.csv:
-            with options.csv.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(("quantity", "value", "unit"))
-                writer.writerows((name, value, UNITS[name]) for name, value in known.items())
-        if options.junit:
-            what = {"suite": str(sample["server"]), "headline": headline, "text": "\n".join(lines)}
-            write_cases(outcomes, options.junit, classname="loadtests.load", **what)
-    except OSError as error:
-        raise LabError(f"{error.filename}: {error.strerror}") from None
+    summary = {
+        "headline": headline,
+        "server": sample["server"],
+        "due": sample["due"],
+        "answered": sample["requests"],
+        "errors": sample["errors"],
+        "values": {name: {"value": v, "unit": UNITS[name]} for name, v in known.items()},
+        "conditions": [{"text": one.text, "outcome": o} for one, o in outcomes],
+    }
+    rows: list[Sequence[object]] = [("quantity", "value", "unit")]
+    rows += [(name, value, UNITS[name]) for name, value in known.items()]
+    what = {"suite": str(sample["server"]), "headline": headline, "text": "\n".join(lines)}
+    write_files(options, summary, rows, outcomes, classname="loadtests.load", **what)
     return thresholds.exit_code({outcome for _, outcome in outcomes}, strict=options.strict)

@@ -237,6 +237,11 @@ class Running:
             self.processes()
             return False
 
+    def settle(self, workers: int, seconds: float) -> None:
+        """Waits until all workers have begun: the first answers before. Raises ServerFailure."""
+        if not wait_until(lambda: len(self.processes()) > workers and self.is_quiet(), seconds):
+            raise ServerFailure(f"it does not come to rest with {workers} workers")
+
     def left(self) -> list[int]:
         """All processes of the server, if there are any."""
         return self._tree.processes()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from loadtests.clients import http2_frames as http2
+from loadtests.clients.connection import unverified
 from loadtests.clients.event_streams import INITIAL_WINDOW_SIZE, WINDOW
 from loadtests.clients.http2_connection import Http2Connection
 from loadtests.clients.steady import known_requests as known
@@ -31,20 +32,9 @@ HANDSHAKE = (
 )
 
 
-def _context(*protocols: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if protocols:
-        context.set_alpn_protocols(list(protocols))
-    return context
-
-
-TLS, TLS_HTTP2 = _context(), _context("h2")
-
-
 def over_tls(client: Client) -> None:
     """As `keeper`, over TLS."""
-    client.context = TLS
+    client.context = unverified()
     keeper(client)
     if client.random.random() < 0.1:
         client.hang_up()
@@ -260,7 +250,7 @@ def listener(path: str) -> Turn:
 
 def company(mode: str) -> list[Turn]:
     """Those of a mode: in `single` and `forking` streams and WebSockets would keep all workers."""
-    common = [over_tls, over_tls, multiplexer(None), multiplexer(TLS_HTTP2)]
+    common = [over_tls, over_tls, multiplexer(None), multiplexer(unverified("h2"))]
     if mode in ("single", "forking"):
         return common
     live = [sockets("/live/"), sockets("/live/")] if mode == "asyncio" else []

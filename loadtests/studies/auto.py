@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from statistics import median as middle
 
 from loadtests.clients.native import fetch
@@ -60,18 +59,13 @@ def _target(handler: str) -> str:
     return f"/?{HANDLERS[handler]}"
 
 
-def _threads(running: Running) -> int:
-    folders = [Path(f"/proc/{pid}/task") for pid in running.processes()]
-    return sum(len(list(folder.iterdir())) for folder in folders if folder.exists())
-
-
 def _take(lab: Lab, before: float, handler: str, number: int, server: Server) -> str:
     """A steady load, once the server has had time to find its number of threads."""
     target, core = _target(handler), lab.client_core
     with Running(server, LOADED, target=target, core=lab.server_core) as running:
         visits = [[running.at(target)]]
         fetch.drive(running.port, before, CLIENTS, visits, core=core)
-        with Repeatedly(lambda: _threads(running), EVERY) as threads:
+        with Repeatedly(lambda: resources.threads(running.processes()), EVERY) as threads:
             traced, cpu = sample.load(lab, running, lab.seconds, CLIENTS, target, keep=True)
         used = resources.memory(running.processes())
     taken = sample.described(handler, traced, cpu) | used._asdict()
@@ -81,8 +75,8 @@ def _take(lab: Lab, before: float, handler: str, number: int, server: Server) ->
 
 
 def _look(running: Running) -> tuple[float, int, int]:
-    used = resources.memory(running.processes())
-    return time.monotonic(), _threads(running), used.pss
+    processes = running.processes()
+    return time.monotonic(), resources.threads(processes), resources.memory(processes).pss
 
 
 def _day(lab: Lab, seconds: float, number: int, server: Server) -> str:

@@ -82,12 +82,7 @@ def run(options: argparse.Namespace, command: str) -> int:
         if one.sign and one.name not in options.metric:
             raise LabError(f"{one.text!r}: {one.name} is not compared (--metric)")
     print(report.text(found))
-    try:
-        for kind in ("json", "csv", "junit"):
-            if path := getattr(options, kind):
-                getattr(report, f"write_{kind}")(found, path)
-    except OSError as error:
-        raise LabError(f"{error.filename}: {error.strerror}") from None
+    report.write(found, options)
     outcomes = {outcome for _, outcome in found.judged()}
     if not outcomes and found.first.reason:
         outcomes = {UNKNOWN}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import math
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from loadtests.errors import LabError
 from loadtests.reporting.cells import MINUS, brief
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.stats.results import Results
@@ -165,7 +167,8 @@ def _points(own: Results, names: Sequence[str], name: str) -> list[tuple[float, 
     return [(float(number), math.exp(one)) for number, one in enumerate(known, 1)]
 
 
-def write_json(found: Comparison, path: Path) -> None:
+def write(found: Comparison, options: argparse.Namespace) -> None:
+    """Writes the files that were asked for. Raises LabError."""
     summary = {
         "a": found.names[0],
         "b": found.names[1],
@@ -191,27 +194,43 @@ def write_json(found: Comparison, path: Path) -> None:
         "conditions": [{"text": one.text, "outcome": outcome} for one, outcome in found.judged()],
         "remarks": list(found.remarks),
     }
-    path.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    rows: list[Sequence[object]] = [
+        ("on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict")
+    ]
+    for words, one in found.verdicts.items():
+        ratio, medians = one.ratio, (one.before, one.after)
+        row = (words, one.quantity.unit, *medians, *ratio[:3], ratio.error, ratio.rounds, one.word)
+        rows.append(row)
+    about = {"headline": headline(found), "text": text(found), "classname": "loadtests.compare"}
+    suite = f"{found.names[1]} against {found.names[0]}"
+    write_files(options, summary, rows, found.judged(), suite=suite, **about)
 
 
-def write_csv(found: Comparison, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        heads = "on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict"
-        writer.writerow(heads)
-        for words, one in found.verdicts.items():
-            ratio = one.ratio
-            row = [words, one.quantity.unit, one.before, one.after, *ratio[:3], ratio.error]
-            writer.writerow([*row, ratio.rounds, one.word])
+def write_files(
+    options: argparse.Namespace,
+    summary: Mapping[str, Any],
+    rows: Sequence[Sequence[object]],
+    judged: Sequence[tuple[Condition, str]],
+    **words: str,
+) -> None:
+    """Writes a summary as JSON, rows as CSV, and conditions as JUnit, as far as they are asked for.
+
+    Raises LabError if a file cannot be written.
+    """
+    try:
+        if options.json:
+            told = json.dumps(summary, indent=2, ensure_ascii=False)
+            options.json.write_text(f"{told}\n", encoding="utf-8")
+        if options.csv:
+            with options.csv.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(rows)
+        if options.junit:
+            _write_cases(judged, options.junit, **words)
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from None
 
 
-def write_junit(found: Comparison, path: Path) -> None:
-    """A test case for each condition; without any, one that passes and has the verdict."""
-    words = {"headline": headline(found), "text": text(found), "classname": "loadtests.compare"}
-    write_cases(found.judged(), path, suite=f"{found.names[1]} against {found.names[0]}", **words)
-
-
-def write_cases(
+def _write_cases(
     judged: Sequence[tuple[Condition, str]],
     path: Path,
     *,

@@ -7,7 +7,6 @@ bring its whole answer, whatever becomes of the connection.
 
 from __future__ import annotations
 
-import functools
 import select
 import ssl
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from h2.events import ConnectionTerminated, DataReceived, ResponseReceived, Stre
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 
+from loadtests.clients.connection import unverified
 from loadtests.clients.steady.connection import Fault, Line, NotProcessed
 from loadtests.clients.steady.known_requests import Question
 from loadtests.clients.strict import BadResponse, Closed, Response
@@ -29,15 +29,6 @@ UNSENT = 1 << 31
 """The number of a stream that was not begun: higher than any that a server can allow."""
 OF_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "host"}
 """Fields of HTTP/1.1 that HTTP/2 has no place for."""
-
-
-@functools.cache
-def _context() -> ssl.SSLContext:
-    """Made once: that takes as long as a hundred requests."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
-    return context
 
 
 @dataclass
@@ -74,7 +65,7 @@ class Http2Line(Line):
         self._h2.increment_flow_control_window(WINDOW)
         try:
             if tls:
-                self.socket = _context().wrap_socket(self.socket)
+                self.socket = unverified("h2").wrap_socket(self.socket)
         except TimeoutError:
             raise Fault("silent", "connect", port=self.port) from None
         except OSError as error:

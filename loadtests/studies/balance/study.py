@@ -13,9 +13,8 @@ from functools import partial
 import psutil
 
 from loadtests.clients.connection import Connection, request_bytes
-from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.waiting import patience, wait_until
+from loadtests.measure.waiting import patience
 from loadtests.reporting.model import Cell, Column, Section, Table, method
 from loadtests.servers.application import Application
 from loadtests.servers.pages import TABLE, with_pages
@@ -65,12 +64,6 @@ WAYS = tuple(Server(name, "#8a8f98", "simulated") for name in POLICIES)
 SERVERS = (*SHARED.values(), *OWN.values(), *WAYS)
 
 
-def _begun(running: Running, count: int) -> None:
-    """Waits until all workers have begun: the first one answers before."""
-    if not wait_until(lambda: len(running.processes()) > count and running.is_quiet(), PATIENCE):
-        raise ServerFailure(f"it does not come to rest with {count} workers")
-
-
 def _workers(lab: Lab, servers: Sequence[Server]) -> list[Step]:
     """One worker and two, on one core and free to use all, with wrk."""
     steps = []
@@ -109,7 +102,7 @@ def _bursts(scale: Scale, trial: Trial) -> str:
     workers = next(n for n in COUNTS if trial.server in (SHARED[n], OWN.get(n)))
     last = 0.0
     with Running(trial.server, WORKER) as running:
-        _begun(running, workers)
+        running.settle(workers, PATIENCE)
         for count in BURSTS:
             for _ in range(scale.amounts.bursts):
                 connections, requests = burst(running.port, count, BURST_SECONDS)
@@ -130,7 +123,7 @@ def _wakeups(scale: Scale, trial: Trial) -> str:
     workers = next(n for n in COUNTS if trial.server in (SHARED[n], OWN.get(n)))
     request, connections = request_bytes("/", [("Connection", "close")]), scale.amounts.connections
     with Running(trial.server, HELLO, core=trial.lab.server_core) as running:
-        _begun(running, workers)
+        running.settle(workers, PATIENCE)
 
         def ask(count: int) -> None:
             for _ in range(count):

@@ -6,7 +6,6 @@ It is looked at as `ps` counts it, and with shared pages divided (PSS).
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import subprocess
 import time
@@ -153,10 +152,6 @@ def _total(processes: Sequence[int], sizes: Mapping[int, tuple[int, int]]) -> di
         raise ServerFailure(f"{len(gone)} of its processes ended while they were measured")
     all_sizes, all_vsizes = zip(*(sizes[process] for process in processes), strict=True)
     used = resources.memory(processes)
-    try:
-        threads = sum(len(os.listdir(f"/proc/{process}/task")) for process in processes)
-    except OSError as error:
-        raise ServerFailure(f"its threads cannot be counted: {error.strerror}") from None
     return {
         "size": max(all_sizes),
         "vsize": max(all_vsizes),
@@ -164,7 +159,7 @@ def _total(processes: Sequence[int], sizes: Mapping[int, tuple[int, int]]) -> di
         "vsizes": sum(all_vsizes),
         **used._asdict(),
         "shared": used.rss - used.uss,
-        "threads": threads,
+        "threads": resources.threads(processes),
     }
 
 

@@ -391,7 +391,7 @@ def preload(trial: Trial) -> str:
     """Memory of all processes after requests for a Flask application that was loaded before."""
     outcome = []
     with trial.start(FLASK) as running:
-        _settle(running)
+        running.settle(FOUR, PATIENCE)
         for when, requests in zip(WHEN, trial.amounts.memory, strict=True):
             _ask(running, requests)
             used = trial.memory(running, f"{{}}, {when}")
@@ -404,11 +404,11 @@ def memory(trial: Trial) -> str:
     outcome = []
     for framework, application in FRAMEWORKS.items():
         with trial.start(application, MISSING) as running:
-            _settle(running)
+            running.settle(FOUR, PATIENCE)
             _ask(running, sum(trial.amounts.memory), MIXED)
             if trial.one.preloads:
                 # Workers may be replaced just now.
-                _settle(running)
+                running.settle(FOUR, PATIENCE)
             used = trial.memory(running, f"{{}}, {framework}")
             outcome.append(f"{used.pss / 2**20:.1f} MiB with {framework}")
     return f"PSS {', '.join(outcome)}"
@@ -418,7 +418,7 @@ def balance(trial: Trial) -> str:
     """Connections that are opened together and kept busy: how they spread over four workers."""
     core = trial.lab.client_core
     with trial.start() as running:
-        _settle(running)
+        running.settle(FOUR, PATIENCE)
         with SteadyClients(running.port, {"keeping": KEEPERS}, core=core) as load:
             time.sleep(min(trial.lab.seconds, 5))
             state = load.state()
@@ -436,12 +436,6 @@ def _ask(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:
         each = partial(ask_often, running, count // CLIENTS, requests)
         for done in [clients.submit(each) for _ in range(CLIENTS)]:
             done.result()
-
-
-def _settle(running: Running) -> None:
-    """Waits until all four workers have begun: the first of them answers before."""
-    if not wait_until(lambda: len(running.processes()) > FOUR and running.is_quiet(), PATIENCE):
-        raise ServerFailure(f"it does not come to rest with {FOUR} workers")
 
 
 EXPERIMENTS: dict[str, Callable[[Trial], str]] = {

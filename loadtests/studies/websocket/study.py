@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from argparse import Namespace
 from collections import Counter
@@ -83,16 +82,20 @@ def idle(trial: Trial, count: int) -> str:
     ):
         opened = []
 
+        def look() -> tuple[resources.Memory, int]:
+            processes = running.processes()
+            return resources.memory(processes), resources.threads(processes)
+
         def open_sockets(more: int) -> None:
             for _ in range(more):
                 opened.append(stack.enter_context(cases.upgraded(running.port)))
 
         try:
             open_sockets(WARM)
-            before, threads = resources.memory(running.processes()), _threads(running)
+            before, threads = look()
             open_sockets(count)
             time.sleep(0.5)
-            after, more = resources.memory(running.processes()), _threads(running) - threads
+            after, more = look()
             verdicts = [cases.run(cases.HELLO, one) for one in opened[:: max(count // 20, 1)]]
         except (OSError, LabError) as error:
             running.processes()
@@ -105,15 +108,11 @@ def idle(trial: Trial, count: int) -> str:
         requests=count,
         errors={},
         each=each,
-        threads=more / count,
+        threads=(more - threads) / count,
         uss=after.uss,
         processes=after.processes,
     )
-    return f"{each / 1024:,.1f} KiB and {more / count:.1f} threads per WebSocket"
-
-
-def _threads(running: Running) -> int:
-    return sum(len(os.listdir(f"/proc/{process}/task")) for process in running.processes())
+    return f"{each / 1024:,.1f} KiB and {(more - threads) / count:.1f} threads per WebSocket"
 
 
 def take_cases(trial: Trial, chosen: list[Case]) -> str:
