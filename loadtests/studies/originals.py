@@ -21,9 +21,11 @@ from typing import Any
 from loadtests.reporting.model import Column, Table
 from loadtests.stats.variance import Analysis, analyse
 
-TABLES: dict[str, Sequence[Sequence[Any]]] = json.loads(
-    Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-)
+_FILE = Path(__file__).with_suffix(".json")
+TABLES: dict[str, list[tuple[Any, ...]]] = {
+    name: [tuple(row) for row in rows]
+    for name, rows in json.loads(_FILE.read_text(encoding="utf-8")).items()
+}
 """Rows by year and name.
 
 - loops: server, loop, machine of the server; seconds of all requests together, mean, shortest and
