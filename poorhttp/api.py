@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from poorhttp import logs, supervisor
 from poorhttp.config.address import Address
@@ -22,11 +23,13 @@ from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from threading import Thread
     from typing import Any
 
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp._core import Reactor
+    from poorhttp.process.threads import NativeThread
 
 
 #: Options of processes, which a Server in threads of its program does not have.
@@ -150,21 +153,17 @@ class Server:
             arguments=arguments,
         )
         self._reactor: Reactor | None = worker.reactor(multithread=threads > 1)
+        self._worker = worker
+        if threads > 1:
+            worker.replace_thread = self._replace_thread
         self.url = self._listeners[0].url
-
-        from poorhttp.process import threads as native
 
         #: Held by the thread that closes the server, which is `_closer`.
         self._closing = allocate_lock()
         self._closer = 0
-        self._threads = [
-            native.create(
-                worker.serve, f"poorhttp-{number}", (application, self._reactor), daemon=True
-            )
-            for number in range(1, threads + 1)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Thread | NativeThread] = []
+        for number in range(1, threads + 1):
+            self._start_thread(f"poorhttp-{number}")
 
     def __enter__(self) -> Server:
         return self
@@ -200,6 +199,30 @@ class Server:
                 self._closer = 0
                 self._closing.release()
 
+    def _start_thread(self, name: str) -> None:
+        from poorhttp.process import threads
+
+        arguments = self._worker.application, self._reactor
+        thread = threads.create(self._worker.serve, name, arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _replace_thread(self, thread_id: int = 0) -> bool:
+        """Start another thread: see `Worker.replace_thread`."""
+        reactor = self._reactor
+        if reactor is None:
+            return False
+        for thread in [each for each in self._threads if not each.is_alive()]:
+            with suppress(ValueError):
+                self._threads.remove(thread)
+        try:
+            self._start_thread("poorhttp-replacement")
+        except RuntimeError:
+            return False
+        if not thread_id:
+            reactor.leave()
+        return True
+
     def _close(self, *, waits: bool) -> None:
         """Do what `close` does; `waits`: until the threads have ended."""
         reactor = self._reactor
@@ -217,7 +240,7 @@ class Server:
                 f"graceful_timeout ({self._settings.graceful_timeout:g} s) is over; cut off: "
                 f"{names}{kept}",
             )
-        self._reactor = None
+        self._reactor = self._worker.replace_thread = None
         del reactor
         self._threads.clear()
         for hooks in self._hooks:

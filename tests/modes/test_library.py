@@ -173,6 +173,29 @@ def test_a_request_that_does_not_end_keeps_only_its_thread(
     wait_for(lambda: threading.active_count() == before, "the end of its thread")
 
 
+def test_event_streams_keep_no_thread_of_the_pool(capfd: pytest.CaptureFixture[str]) -> None:
+    go = threading.Event()
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/stream":
+            return hello(environ, start_response)
+        start_response("200 OK", [("Content-Type", "text/event-stream")])
+        return (b"data: 1\n\n" for _ in range(2) if not go.wait(_ and HANG))
+
+    before = threading.active_count()
+    with poorhttp.Server(application, threads=2) as server:
+        clients = [opened(server) for _ in range(3)]
+        for client in clients:
+            client.send(b"GET /stream HTTP/1.0\r\n\r\n")
+        assert get(server.url).startswith(b"hello from ")
+        go.set()
+        for client in clients:
+            assert b"200 OK" in client.rest()
+            client.close()
+    assert threading.active_count() == before
+    assert capfd.readouterr().err == ""
+
+
 def test_a_request_closes_its_own_server() -> None:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         server.close()
