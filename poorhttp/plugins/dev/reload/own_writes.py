@@ -93,7 +93,13 @@ def report(shared: SharedState) -> None:
 
 
 class OwnWrites:
-    """The files that generations have written, and the pauses that follow."""
+    """The files that generations have written, and the pauses that follow.
+
+    Attributes:
+        writer: who has caused the last pause, for messages.
+    """
+
+    writer = "the application itself"
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Take a clock, in seconds."""
@@ -145,5 +151,7 @@ class OwnWrites:
         is_cycle = min(self._counts.values(), default=0) > at_once
         if not is_cycle and not (wrote and self._total > AT_ONCE_OF_OTHERS):
             return 0.0
+        is_unknown = at_once == AT_ONCE_WHILE_LOADING
+        self.writer = "some program" if is_unknown else "the application itself"
         self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         return self._pause

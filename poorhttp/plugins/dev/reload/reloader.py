@@ -283,7 +283,7 @@ class Reloader:
             some = sorted(fresh)[:MOST_NAMED]
             options = " ".join(f"--reload-exclude {path.removeprefix(here)}" for path in some)
             self._say(
-                f"the application itself has written {_file_names(fresh, shared)} again after a "
+                f"{self._own_writes.writer} has written {_file_names(fresh, shared)} again after a "
                 f"reload: the next reload waits {pause:g} s, and later ones longer; leave it out "
                 f"with reload_exclude ({options})",
                 "warning",
