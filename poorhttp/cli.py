@@ -13,6 +13,7 @@ from poorhttp.config.command_line import Arguments, command
 from poorhttp.config.registry import FINDER, registry
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError, printable
+from poorhttp.process import safe_open
 from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.worker import plugin_hooks
 
@@ -58,13 +59,6 @@ def check(line: Line) -> int:
     return checking.check(line.settings())
 
 
-def _author(file: str) -> str:
-    """Return why somebody else may decide what a file says; empty if nobody else may."""
-    from poorhttp.process.safe_open import other_author
-
-    return other_author(file)
-
-
 SERVE = Command(lambda line: line.serve(), "Serve TARGET until SIGTERM or Ctrl-C.", finds_file=True)
 CHECK = Command(
     check,
@@ -73,7 +67,7 @@ CHECK = Command(
 )
 
 
-loader.other_author = _author
+loader.other_author, loader.enter = safe_open.other_author, safe_open.enter
 
 
 class CommandLine(Arguments):
@@ -160,9 +154,7 @@ class CommandLine(Arguments):
         first = services[0]
         found = loader.found() if self.file is None and called.finds_file else ""
         if found and not (first.serves or registry.uses(FINDER, first.is_enabled)):
-            from poorhttp.process.safe_open import open_found
-
-            self.file, self._opener = found, open_found
+            self.file, self._opener = found, safe_open.open_found
             services = self._load()
             print(f"poorhttp: {found} of this folder is read", file=sys.stderr)
         self._settings = services[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
@@ -49,7 +49,11 @@ PREFIX = "POORHTTP_"
 PLATFORM_WORKERS = "WEB_CONCURRENCY"
 
 
-def other_author(file: str) -> str:
+#: Changes to a folder; the command replaces it by a function that checks links.
+enter: Callable[[str], None] = os.chdir
+
+
+def other_author(path: str) -> str:
     """Return why somebody else than root may decide what a file says; empty if nobody may.
 
     The command replaces it: `process`, which looks, is above this room, and a program knows its
@@ -164,7 +168,7 @@ def return_to(folder: str) -> None:
 def change_folder(settings: Settings) -> None:
     """Apply `chdir` to this process; a ConfigError if the folder cannot be entered."""
     try:
-        os.chdir(settings.chdir)
+        enter(settings.chdir)
     except OSError as error:
         raise ConfigError(
             f'{settings.origin("chdir")}: "{settings.chdir}": {error.strerror}'

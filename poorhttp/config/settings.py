@@ -78,8 +78,7 @@ class Settings(
         for name in sorted(overrides, key=lambda name: name != "plugins"):
             value = overrides[name]
             if not is_option(name):
-                meant = option_suggestion(name)
-                raise ConfigError(f'unknown setting "{name}"{meant}')
+                raise ConfigError(f'unknown setting "{name}"{option_suggestion(name)}')
             values: Sequence[object] = [value]
             if OPTIONS[name].repeatable and isinstance(value, (list, tuple)):
                 values = value

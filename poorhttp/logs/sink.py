@@ -150,5 +150,4 @@ def _with_option(settings: Settings) -> Entry | None:
 
 
 def _calling(entry: Entry, method: str, place: str) -> AbstractContextManager[None]:
-    what = f"{entry}: {method}"
-    return calling_plugin(what, ConfigError, place, is_watched=bool(entry.plugin))
+    return calling_plugin(f"{entry}: {method}", ConfigError, place, is_watched=bool(entry.plugin))

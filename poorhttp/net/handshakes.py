@@ -63,8 +63,7 @@ def _is_ours(listener: Listener) -> bool:
     if listener.fileno() < 0 or listener.socket.family == socket.AF_UNIX:
         return False
     # With a protocol: uwsgi+fd:3.
-    inherited = listener.key[0].rpartition("+")[2].startswith("fd:")
-    return listener.owned and not inherited
+    return listener.owned and not listener.key[0].rpartition("+")[2].startswith("fd:")
 
 
 def _drop_syn(sock: socket.socket) -> None:

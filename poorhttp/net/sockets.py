@@ -188,8 +188,7 @@ class _Opening:
 
     def _open_for_worker(self, model: Listener, key: Key) -> None:
         """Open another socket on the address of `model`."""
-        sock = _bound(model.socket.family, model.socket.getsockname(), shared=True)
-        self._listen(sock, key)
+        self._listen(_bound(model.socket.family, model.socket.getsockname(), shared=True), key)
 
     # Unix
 

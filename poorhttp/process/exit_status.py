@@ -42,8 +42,7 @@ def changed_children(before: Callable[[], object]) -> Iterator[tuple[int, int, i
             if found is not None:
                 before()
                 # Only that one: `before` has not seen one that ends now.
-                flags = os.WNOHANG | os.WUNTRACED | os.WCONTINUED
-                pid, status = os.waitpid(found.si_pid, flags)
+                pid, status = os.waitpid(found.si_pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         except ChildProcessError:
             found = None
         if found is None and which < 0:

@@ -34,10 +34,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 #: Folders and modules that are not needed while the server serves. Of plug-ins, needed is
 #: what their hooks name, and all of those that load applications, or handle logs or connections.
-_NOT_NEEDED = (
-    *("plugins", "config/other_servers", "config/help.py"),
-    *("__main__.py", "api.py"),
-)
+_NOT_NEEDED = (*("plugins", "config/other_servers", "config/help.py"), *("__main__.py", "api.py"))
 
 #: Those that are needed only with an option.
 _BY_OPTION = {

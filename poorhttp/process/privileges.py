@@ -41,8 +41,7 @@ class Privileges:
             self._check_capabilities()
 
     def __str__(self) -> str:
-        uid = os.geteuid() if self.uid is None else self.uid
-        return self.name or user_name(uid)
+        return self.name or user_name(os.geteuid() if self.uid is None else self.uid)
 
     @property
     def owner(self) -> tuple[int, int] | None:

@@ -135,6 +135,32 @@ def _author(path: str, found: os.stat_result, folders: list[int]) -> str:
     return why
 
 
+def enter(path: str) -> None:
+    """Change to a folder; as root, by links of a user only to a folder of that user.
+
+    Root opens files by names that are relative to it.
+    """
+    if os.geteuid() != 0:
+        os.chdir(path)
+        return
+    owners: set[int] = set()
+    folder, name = _walk(path, True, None, owners)
+    try:
+        entered = os.open(name, _FOLDER, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        if owners - {os.fstat(entered).st_uid}:
+            raise PermissionError(
+                errno.EPERM,
+                "it leads through a symbolic link of a user to a folder that is not that user's, "
+                "which root does not follow: name the folder, or let root make the link (chown -h)",
+            )
+        os.fchdir(entered)
+    finally:
+        os.close(entered)
+
+
 def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 0o666) -> None:
     """Put a complete file in place, for root and others: no link is written through.
 
@@ -206,7 +232,10 @@ def parent_folder(
         os.close(folder)
 
 
-def _walk(path: str, follow: bool, folders: list[int] | None) -> tuple[int, str]:
+def _walk(
+    path: str, follow: bool, folders: list[int] | None, owners: set[int] | None = None
+) -> tuple[int, str]:
+    """`owners`: links of others are followed, and their users added."""
     folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
     links = 0
     names = _names(path)
@@ -233,7 +262,7 @@ def _walk(path: str, follow: bool, folders: list[int] | None) -> tuple[int, str]
                 links += 1
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                _check(found, folder, name)
+                _check(found, folder, name, owners)
                 if found.st_dev == _procfs():
                     # The kernel follows such a link by itself; its text may be no path.
                     if not names:
@@ -259,9 +288,13 @@ def _names(path: str) -> list[str]:
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
-def _check(link: os.stat_result, folder: int, name: str) -> None:
+def _check(link: os.stat_result, folder: int, name: str, owners: set[int] | None) -> None:
     is_ours = link.st_uid in (0, os.geteuid())
     if (is_ours and link.st_nlink == 1) or _is_private(folder):
+        return
+    if owners is not None:
+        # Others have given a link of root that name.
+        owners.add(-1 if is_ours else link.st_uid)
         return
     from poorhttp.process.privileges import user_name
 

@@ -400,11 +400,7 @@ class Components:
         return (found for _, found in self._results(method, convert, *arguments))
 
     def _results(
-        self,
-        method: str,
-        convert: Callable[[Any], Any] | None,
-        *arguments: object,
-        **named: Any,
+        self, method: str, convert: Callable[[Any], Any] | None, *arguments: object, **named: Any
     ) -> Iterator[tuple[Member, Any]]:
         """Yield each component in which a method does not fail, and what the method returns."""
         failed = object()

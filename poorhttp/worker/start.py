@@ -48,11 +48,7 @@ def fork_child(
     return pid, channel
 
 
-def worker(
-    service: Service,
-    context: WorkerContext,
-    promoted: Process | None = None,
-) -> Process:
+def worker(service: Service, context: WorkerContext, promoted: Process | None = None) -> Process:
     """Return a worker, as `run_child` runs it.
 
     With `promoted`, it reports itself, as another process has forked it, and goes on as `promoted`

@@ -92,8 +92,7 @@ class StopSignals:
 
     def add_handler(self, number: int, handler: Any) -> None:
         """Install the handler of one more signal, for the duration of the `with` block."""
-        before = signals.install(number, handler)
-        self.previous_handlers.setdefault(number, before)
+        self.previous_handlers.setdefault(number, signals.install(number, handler))
         self.handlers[number] = signal.getsignal(number), signal_action(number)
 
     def is_replaced(self, number: int) -> bool:

@@ -146,6 +146,45 @@ def surroundings(nobody: Nobody, folder: Path) -> str:
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
+def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
+    """Files of relative names are opened by root there: no user chooses another folder for them."""
+    app = surroundings(nobody, public)
+    theirs, ours, link = public / "theirs", public / "ours", public / "links" / "current"
+    for folder in (theirs, ours, link.parent):
+        folder.mkdir()
+        folder.chmod(0o755)
+    os.chown(theirs, NOBODY.pw_uid, NOBODY.pw_gid)
+    os.chown(link.parent, NOBODY.pw_uid, NOBODY.pw_gid)
+    options = ("--user", "nobody", "--chdir", str(link), "--error-log", "error.log")
+    for target, owner, is_followed in (
+        (theirs, NOBODY.pw_uid, True),
+        (ours, 0, True),
+        (ours, NOBODY.pw_uid, False),
+    ):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        os.chown(link, owner, -1, follow_symlinks=False)
+        if is_followed:
+            with Server(app, "single", *options, env=nobody.env, cwd=public) as server:
+                assert server.get("/").status == 200
+            (target / "error.log").unlink()
+        else:
+            arguments = ("serve", app, "--bind", "127.0.0.1:0", *options)
+            done = subprocess.run(
+                command(*arguments),
+                env=environment(nobody.env),
+                cwd=public,
+                capture_output=True,
+                text=True,
+                timeout=HANG,
+                check=False,
+            )
+            assert done.returncode == 3
+            assert "symbolic link of a user to a folder that is not that user's" in done.stderr
+            assert not (target / "error.log").exists()
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
 @pytest.mark.parametrize(
     ("admin", "protected", "is_open"),
     [

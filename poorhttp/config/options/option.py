@@ -168,11 +168,7 @@ class Repeatable(Option["tuple[T_co, ...]"]):
     repeatable = True
 
     def __init__(
-        self,
-        item: Callable[[str], T_co],
-        default: Sequence[str],
-        summary: str,
-        **texts: Any,
+        self, item: Callable[[str], T_co], default: Sequence[str], summary: str, **texts: Any
     ) -> None:
         self.item = item
         super().__init__(lambda text: (item(text),), default, summary, **texts)

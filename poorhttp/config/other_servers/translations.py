@@ -183,8 +183,7 @@ TRANSLATIONS: dict[str, Callable[[str], str]] = {
     "t": timeout,
     # 0 closes connections at once elsewhere.
     **dict.fromkeys(
-        OPTIONS["keepalive_timeout"].aliases,
-        lambda text: "0.001" if text in ("0", "0.0") else text,
+        OPTIONS["keepalive_timeout"].aliases, lambda text: "0.001" if text in ("0", "0.0") else text
     ),
     **dict.fromkeys(OPTIONS["max_request_line"].aliases, unlimited),
     **dict.fromkeys(OPTIONS["max_header_size"].aliases, unlimited),

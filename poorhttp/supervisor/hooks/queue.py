@@ -101,8 +101,7 @@ class HookQueue:
         self._add(pools[0].service, "hook_reload", values)
 
     def worker_exit(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
-        values = _worker(pool, worker, _exit_reason(pool, worker, code))
-        self._add_exit(pool, values, code)
+        self._add_exit(pool, _worker(pool, worker, _exit_reason(pool, worker, code)), code)
 
     def spawner_exit(self, pool: WorkerPool, pid: int, reason: str, code: int) -> None:
         """Have the functions of `worker_exit` called for the process that forks the workers."""
@@ -262,8 +261,7 @@ class HookQueue:
         process, event = self._busy, self._events.pop(0)
         assert process is not None
         self._busy = None
-        limit = _limit(event.service)
-        logs.write("error", f"{event} takes longer than {limit:g} s, and is killed")
+        logs.write("error", f"{event} takes longer than {_limit(event.service):g} s, and is killed")
         del self._processes[event.service]
         process.end(0.0)
         self._ending.append(process)

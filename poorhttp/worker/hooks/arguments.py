@@ -89,8 +89,5 @@ class ReloadInfo:
 
 def argument(option: str, values: dict[str, Any]) -> Argument:
     """Return the argument of a hook from its attributes."""
-    kinds: dict[str, type[Argument]] = {
-        "hook_server_ready": ServerInfo,
-        "hook_reload": ReloadInfo,
-    }
+    kinds: dict[str, type[Argument]] = {"hook_server_ready": ServerInfo, "hook_reload": ReloadInfo}
     return kinds.get(option, WorkerInfo)(**values)
