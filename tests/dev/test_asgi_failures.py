@@ -88,3 +88,37 @@ def test_a_startup_that_takes_long_says_where_it_is(started: str, project: Proje
         server.wait_log("has been loading for 2 s: app.py, line 8")
         (project.folder / "go").touch()
         wait_text(server, "served")
+
+
+#: Logs an exception, and answers with status and content type of the path.
+LOGS = """\
+import logging
+
+async def application(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise RuntimeError
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        logging.exception("sorry")
+    _, status, *kind = scope["path"].split("/")
+    headers = [(b"content-type", "/".join(kind).encode())]
+    await send({"type": "http.response.start", "status": int(status), "headers": headers})
+    await send({"type": "http.response.body", "body": b"sorry"})
+"""
+
+
+def test_a_logged_exception_behind_a_server_error_has_a_page(project: ProjectFolder) -> None:
+    project.save("app.py", LOGS)
+    with project.develop("asyncio", "--autoreload", "off", tracebacks=True) as server:
+        paged = [
+            server.get("/503/text/html", "Accept: text/html"),
+            server.get("/503/text/plain"),
+            server.get("/503/application/json", "Accept: text/html"),
+        ]
+        for response in paged:
+            assert response.status == 503
+            assert b"ZeroDivisionError" in response.body
+        own = [server.get("/503/application/json"), server.get("/200/text/plain")]
+        assert [(each.status, each.body) for each in own] == [(503, b"sorry"), (200, b"sorry")]
+        assert server.log().count("ZeroDivisionError") == len([*paged, *own])

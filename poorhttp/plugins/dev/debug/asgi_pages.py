@@ -1,7 +1,8 @@
 """Answers exceptions of an ASGI application with an error page.
 
-Frameworks answer with status 500 and raise the exception again. So the beginning of such a response
-is held back until the application has returned, or sends a body in pieces.
+Frameworks answer with status 500 and raise the exception again, and handlers log one and answer
+with a server error. So the beginning of such a response is held back until the application has
+returned, or sends a body in pieces.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterable
 
 from poorhttp import logs
 from poorhttp.plugins.dev import template_errors
-from poorhttp.plugins.dev.debug import responses
+from poorhttp.plugins.dev.debug import handled_errors, responses
+from poorhttp.plugins.dev.debug.handled_errors import HandledError
 from poorhttp.plugins.dev.frames import format_traceback
 
 TYPE_CHECKING = False
@@ -48,22 +50,43 @@ class AsgiErrorPages:
                 environ = self._environ_of(scope)
                 await answer(send, lambda start: debugger(environ, start))
                 return
-        response = HeldResponse(send)
+        handled = handled_errors.begin_task()
+        response = HeldResponse(send, handled)
         try:
             await self.application(scope, receive, response.send)
         except Exception as error:
             if response.is_sent:
                 raise
-            await self._fail(error, self._environ_of(scope), send)
+            environ = self._environ_of(scope)
+            self._log(error, environ)
+            await self._fail(error, environ, send)
         else:
-            await response.flush()
+            cause = handled.cause
+            if cause is None:
+                await response.flush()
+                return
+            environ = self._environ_of(scope)
+            if not handled.in_log or self.settings.error_log != "-":
+                self._log(cause, environ)
+            if not response.is_sent and (
+                responses.wants_html(environ) or not handled.is_structured
+            ):
+                await self._fail(cause, environ, send, handled.status)
+            else:
+                await response.flush()
+        finally:
+            handled_errors.end()
 
-    async def _fail(self, error: Exception, environ: Any, send: Any) -> None:
-        """Answer with the page of an exception, and log it."""
+    def _log(self, error: BaseException, environ: Any) -> None:
         line = f"{environ['REQUEST_METHOD']} {environ['RAW_URI']}"
         logs.exception(
             f"{line if line.isprintable() else ascii(line)}: the application failed", error
         )
+
+    async def _fail(
+        self, error: BaseException, environ: Any, send: Any, status: str = responses.STATUS
+    ) -> None:
+        """Answer with the page of an exception."""
         debugger = responses.debugger_of(self) if responses.wants_html(environ) else None
         template = template_errors.excerpt(error)
         if debugger is not None:
@@ -71,7 +94,11 @@ class AsgiErrorPages:
         else:
             page = format_traceback(error) + (template.text if template else "")
         html = debugger is not None
-        await answer(send, lambda start: responses.send(environ, start, page, html=html))
+
+        def respond(start: Any) -> Iterable[bytes]:
+            return responses.send(environ, start, page, html=html, status=status)
+
+        await answer(send, respond)
 
 
 class HeldResponse:
@@ -81,9 +108,10 @@ class HeldResponse:
         is_sent: it has begun to be sent.
     """
 
-    def __init__(self, send: Any) -> None:
+    def __init__(self, send: Any, handled: HandledError) -> None:
         self.is_sent = False
         self._send = send
+        self._handled = handled
         self._held: list[Message] = []
 
     async def send(self, message: Message) -> None:
@@ -91,6 +119,12 @@ class HeldResponse:
         kind = message["type"]
         begins = kind == "http.response.start" and message["status"] >= 500 and not self.is_sent
         ends = kind == "http.response.body" and not message.get("more_body")
+        if begins:
+            fields = [
+                (name.decode("latin-1"), value.decode("latin-1"))
+                for name, value in message.get("headers", ())
+            ]
+            self._handled.note_response(str(message["status"]), fields)
         if begins or (ends and self._held):
             self._held.append(message)
         else:

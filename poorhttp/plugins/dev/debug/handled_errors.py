@@ -1,7 +1,8 @@
 """Notes the exceptions that an application handles itself in a request, for its error page.
 
 These are exceptions that it logs by `logging`, prints by `traceback`, writes to `wsgi.errors` or
-passes to `start_response`. They are shown only if the status of the response is a server error.
+passes to `start_response`; of ASGI, those that it logs or prints. They are shown only if the status
+of the response is a server error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-#: Of the request that this thread or greenlet runs.
+#: Of the request that this thread, greenlet or task runs.
 current: ContextVar[HandledError | None] = ContextVar("poorhttp.handled_error", default=None)
 
 #: Modules of frameworks that log each exception before they answer it with status 500. Django and
@@ -125,13 +126,19 @@ class NotingStream:
 
 
 def begin(environ: WSGIEnvironment) -> HandledError:
-    """Note the exceptions of a request from now on, in this thread or greenlet."""
+    """Note the exceptions of a request of WSGI from now on, in this thread or greenlet."""
+    handled = begin_task()
+    environ["wsgi.errors"] = NotingStream(environ["wsgi.errors"], handled)
+    return handled
+
+
+def begin_task() -> HandledError:
+    """Note the exceptions of a request that are logged or printed from now on, in this context."""
     # Not before the first request: large modules, which an application may not need.
     _watch_logging()
     _watch_traceback()
     handled = HandledError()
     current.set(handled)
-    environ["wsgi.errors"] = NotingStream(environ["wsgi.errors"], handled)
     return handled
 
 
