@@ -57,9 +57,11 @@ def load_callable(target: str) -> tuple[Any, str]:
         )
     dotted = _callee(expression)
     if expression and not is_dotted(dotted):
+        commented = " #" in expression or " ;" in expression
+        hint = "; a comment needs a line of its own" if commented else ""
         raise ApplicationError(
             f'{target}: "{expression}" is not the name of a callable; it should look like '
-            "application, package.application or create_app()"
+            f"application, package.application or create_app(){hint}"
         )
     arguments = _arguments(target, expression)
     if is_path(place):

@@ -232,6 +232,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         (":application", "names no module"),
         ("web.py:", "names no callable after the colon"),
         ("web.py:app lication", '"app lication" is not the name of a callable'),
+        ("web.py:app ; mine", "or create_app(); a comment needs a line of its own"),
         ("web.py:application(1", '"application(1" is not the name of a callable'),
         ("w-b:application", '"w-b" is neither a module nor a file'),
         ("weg.py", 'there is no file weg.py in {folder}; did you mean "web.py"?'),
