@@ -158,7 +158,7 @@ def folder() -> str:
 def return_to(folder: str) -> None:
     """Change to the folder in which the server was started; a ConfigError if it was removed."""
     try:
-        os.chdir(folder)
+        enter(folder)
     except OSError as error:
         raise ConfigError(
             f"{folder}, the folder in which the server was started: {error.strerror}"

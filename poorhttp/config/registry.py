@@ -317,8 +317,7 @@ class Entry:
             return ""
         if self.group == "targets":
             return "" if callable(found) else f"is not a function: {found!r}"
-        of = "class derived from" if derived else "object of"
-        return f"is no {of} {wanted}, but {found!r}"
+        return f"is no {'class derived from' if derived else 'object of'} {wanted}, but {found!r}"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
+from poorhttp.config import loader
 from poorhttp.errors import visible
 from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
@@ -70,7 +71,7 @@ class Upgrade:
 
         def run() -> None:
             try:
-                os.chdir(folder)
+                loader.enter(folder)
                 shared = [fd for _, _, _, fd in memory]
                 for fd in (ready, *(listener.fileno() for listener in listeners), *shared):
                     os.set_inheritable(fd, True)

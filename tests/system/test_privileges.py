@@ -156,14 +156,25 @@ def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
     os.chown(theirs, NOBODY.pw_uid, NOBODY.pw_gid)
     os.chown(link.parent, NOBODY.pw_uid, NOBODY.pw_gid)
     options = ("--user", "nobody", "--chdir", str(link), "--error-log", "error.log")
+
+    def lead(target: Path, owner: int) -> None:
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        os.chown(link, owner, -1, follow_symlinks=False)
+
+    lead(theirs, NOBODY.pw_uid)
+    started = {**nobody.env, "PWD": str(link)}
+    with Server(app, "single", "--user", "nobody", env=started, cwd=link) as server:
+        lead(ours, NOBODY.pw_uid)
+        for times, number in enumerate((signal.SIGHUP, signal.SIGUSR2), 1):
+            server.process.send_signal(number)
+            server.wait_log("to a folder that is not that user's", times)
     for target, owner, is_followed in (
         (theirs, NOBODY.pw_uid, True),
         (ours, 0, True),
         (ours, NOBODY.pw_uid, False),
     ):
-        link.unlink(missing_ok=True)
-        link.symlink_to(target)
-        os.chown(link, owner, -1, follow_symlinks=False)
+        lead(target, owner)
         if is_followed:
             with Server(app, "single", *options, env=nobody.env, cwd=public) as server:
                 assert server.get("/").status == 200
