@@ -474,6 +474,8 @@ class Supervisor:
             if number == signal.SIGTERM and delay and self.started and not ends:
                 self._drain(number, delay)
             else:
+                if self.started and not (self.stop_signal or self.replaced):
+                    logs.write("info", f"the server stops ({signals.name(number)})")
                 self._stop(number)
         elif number == signal.SIGUSR1:
             self.generations.reopen_logs()

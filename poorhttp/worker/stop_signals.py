@@ -171,6 +171,7 @@ class StopSignals:
                     self.reactor.drain()
                     self.set_alarm(self.delay)
                     return
+            logs.write("info", f"the server stops ({signals.name(number)})")
             self.set_alarm(self.timeout + GRACE)
         elif self.parent and os.getppid() != self.parent and not self.orphaned:
             # Nobody else names the requests that are cut off then. The kernel kills what does not

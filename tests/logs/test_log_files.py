@@ -140,9 +140,10 @@ def test_priorities_for_the_journal() -> None:
         finally:
             server.terminate()
             server.wait(HANG)
-        _, first, *others = written(stderr).splitlines()
+        _, first, *others, last = written(stderr).splitlines()
     assert re.match(r"<3>\[\d+ worker 1\] error: request 1 GET /raise", first)
     assert all(line.startswith("<3>    ") for line in others)
+    assert re.fullmatch(r"<6>\[\d+ main\] info: the server stops \(SIGTERM\)", last)
 
 
 # Rotation
