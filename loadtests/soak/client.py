@@ -30,6 +30,8 @@ DEATH, TURNOVER, FULL = "death", "turnover", "full disk"
 """What may explain that an answer is not the usual one: a worker died, all workers were replaced,
 or nothing could be written.
 """
+SETTLING = 2.0
+"""Seconds in which workers that were replaced still take connections, which they then close."""
 NO_ROOM = 507
 """The status of an answer to a body for which there is no room."""
 Turn: TypeAlias = Callable[["Client"], None]
@@ -115,7 +117,7 @@ class World:
         try:
             yield
         finally:
-            self._over[what] = time.monotonic()
+            self._over[what] = time.monotonic() + (SETTLING if what == TURNOVER else 0.0)
 
     def explains(self, since: float, *what: str) -> bool:
         """Whether one of these happened after `since`; without any, whether a worker died."""

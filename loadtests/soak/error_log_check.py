@@ -75,6 +75,7 @@ EXPECTED = {
     # Its library does not expect that the server closes a WebSocket while it sends.
     "message after the end": r"request \d+ GET /sockets/: the application failed: "
     r"LocalProtocolError: (?s:.*)",
+    "stop": r"the server stops \(SIGTERM\)",
     "workers serve again": r"all workers serve again; \d+ had died early",
 }
 ENTRIES = {name: re.compile(f"{STAMP}(?:{text})") for name, text in EXPECTED.items()}

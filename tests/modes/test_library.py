@@ -90,6 +90,7 @@ def test_server_refuses_what_it_does_not_apply(
         "asgi_concurrency": "9",
         "asgi_lifespan": "on",
         "asgi_loop": "asyncio",
+        "asgi_pathsend": "off",
         **dict.fromkeys(("preload", "live", "profile", "https", "open"), True),
         "websocket_compression": "off",
     }

@@ -155,9 +155,12 @@ def test_who_stays_is_answered(running: Busy, tmp_path: Path) -> None:
 
 
 def close_half(connection: Connection, *targets: str) -> None:
-    """Ask, and say that this is all, as `nc -N` does."""
-    for target in targets:
-        connection.send_request("GET", target)
+    """Ask, and say that this is all, as `nc -N` does.
+
+    At once, so that the server reads the last request with the first.
+    """
+    heads = [f"GET {target} HTTP/1.1\r\nHost: {connection.host}\r\n\r\n" for target in targets]
+    connection.send("".join(heads).encode())
     connection.socket.shutdown(socket.SHUT_WR)
 
 

@@ -67,7 +67,7 @@ def _unpack(name: str, python: str, source: str, folder: Path) -> None:
         *("--dest", str(archives), source),
     )
     (archive,) = archives.iterdir()
-    shutil.unpack_archive(archive, folder, filter="data")
+    _run(name, "tar", "-xf", str(archive), "-C", str(folder))
     (folder / archive.name.removesuffix(".tar.gz")).rename(folder / distribution)
 
 
