@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -222,20 +223,28 @@ def test_a_request_that_waits_for_its_own_predecessors_is_answered(
 
 def test_pipelined_requests_of_a_closed_half_may_wait_for_others(tmp_path: Path) -> None:
     """Others have their turn between them, and the client may have nothing more to send."""
-    first, other = tmp_path / "first", tmp_path / "other"
     with Busy("single", tmp_path) as running:
-        connection, between = running.connect(), running.connect()
-        close_half(connection, f"/hold?{first}", *["/more"] * 100)
-        running.wait_log(f"holds {first}\n")
-        between.send_request("GET", f"/hold?{other}")
-        first.touch()
-        running.wait_log(f"holds {other}\n")
-        assert running.has_run("GET /more") < 100
-        time.sleep(NOTICEABLE)
-        other.touch()
-        assert between.response().status == 200
-        assert connection.response().status == 200
-        assert [connection.response().status for _ in range(100)] == [200] * 100
+        numbers = count()
+
+        def has_waited() -> bool:
+            """Whether another request came between them, all of which are answered."""
+            number = next(numbers)
+            first, other = tmp_path / f"first-{number}", tmp_path / f"other-{number}"
+            running.begin()
+            with running.connect() as connection, running.connect() as between:
+                close_half(connection, f"/hold?{first}", *["/more"] * 250)
+                running.wait_log(f"holds {first}\n")
+                between.send_request("GET", f"/hold?{other}")
+                first.touch()
+                running.wait_log(f"holds {other}\n")
+                run = running.has_run("GET /more")
+                time.sleep(NOTICEABLE)
+                other.touch()
+                assert between.response().status == 200
+                assert [connection.response().status for _ in range(251)] == [200] * 251
+            return run < 250
+
+        wait_for(has_waited, "a turn for another request")
 
 
 def test_a_unix_socket_tells_a_closed_half_from_a_departure(running: Busy, tmp_path: Path) -> None:
