@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ LOADS = re.compile(
     r"|<link\b(?![^>]*rel=[\"']canonical)[^>]*?\bhref=[\"']?((?:https?:)?//[^\"'\s>]+)"
     r"|url\([\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)"
 )
+
+ADDRESS = "https://git.example.org/poor/"
 
 SMALL = {
     "index.md": "# Small\n\n- [Guides](guides/index.md): all of them.\n",
@@ -84,18 +87,26 @@ def tree_of(tree: Path) -> Path:
     return tree
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A tree that a test changes."""
-    return tree_of(tmp_path / "tree")
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The manual, built as `make docs` builds it, without releases."""
+    """The manual of a release, and of the tree behind it, which has a page more."""
     folder = tmp_path_factory.mktemp("manual")
-    done = build(tree_of(folder / "tree"), folder / "site", "--versions")
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    tree = tree_of(folder / "tree")
+
+    def git(*words: str) -> None:
+        command = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run([*command, *words], check=True, timeout=HANG)
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "Release")
+    git("tag", "v2.10.0")
+    (tree / "docs/guides/second.md").write_text("# Second\n")
+    with (tree / "docs/guides/index.md").open("a") as index:
+        index.write("- [Second](second.md): the second.\n")
+    git("commit", "-qam", "Work")
+    done = build(tree, folder / "site", POORHTTP_REPOSITORY=ADDRESS)
+    assert (done.returncode, done.stderr) == (0, "")
     return folder / "site"
 
 
@@ -115,11 +126,6 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     }
     # Furo names it in a comment of its style sheet.
     assert not found
-
-
-def test_files_of_a_repository_whose_address_is_not_known(site: Path) -> None:
-    page = (start_page(site).parent / "guides/first.html").read_text()
-    assert '<span class="pre">conf/a.ini</span>' in page
 
 
 def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> None:
@@ -153,65 +159,52 @@ def test_links_between_pages() -> None:
         assert [link for link in links if not (page.parent / link).exists()] == [], page
 
 
-def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path) -> None:
+def test_each_fault_is_a_warning_and_fails_the_build(tmp_path: Path) -> None:
+    """Here the address of the repository is not known, which is no fault."""
     faults = {
         "[a](nothing.md)": "'nothing.md'",
         "[a](index.md#nothing)": "'nothing'",
         "[a](#nowhere)": "'#?nowhere'",
         "[a](../../conf/b.ini)": "conf/b.ini",
-        "```mermaid\nflowchart TB\n```": "guides-first-1.svg does not show",
+        "```mermaid\nflowchart TB\n```": "guides-wide-1.svg does not show",
         "![a](b.png)": "b.png",
     }
-    (small / "docs/guides/first.md").write_text("# Title\n\n" + "\n\n".join(faults))
-    (small / "docs/guides/second.md").write_text("# Second\n\nNo list has it.\n")
-    done = build(small, tmp_path / "site")
+    tree = tree_of(tmp_path / "tree")
+    (tree / "docs/guides/wide.md").write_text("# Title\n\n" + "\n\n".join(faults))
+    (tree / "docs/guides/second.md").write_text("# Second\n\nNo list has it.\n")
+    done = build(tree, tmp_path / "site", "--versions")
     assert done.returncode == 1
     line = 3
     for fault, message in faults.items():
-        assert re.search(f"first.md:{line}: WARNING: .*{message}", done.stderr)
+        assert re.search(f"wide.md:{line}: WARNING: .*{message}", done.stderr)
         line += fault.count("\n") + 2
     assert re.search("second.md: WARNING: .*any toctree", done.stderr)
+    assert "first.md" not in done.stderr
+    page = (start_page(tmp_path / "site").parent / "guides/first.html").read_text()
+    assert '<span class="pre">conf/a.ini</span>' in page
 
 
-def test_versions(small: Path, tmp_path: Path) -> None:
-    """Releases are built from their tags; each page leads to the same page of the others.
-
-    The address of the repository is known here; the manual of all pages is built without.
-    """
-    address = "https://git.example.org/poor/"
-    git = ["git", "-C", str(small), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-
-    def commit(tag: str) -> None:
-        for words in (["add", "-A"], ["commit", "-qm", tag], ["tag", tag]):
-            subprocess.run([*git, *words], check=True, timeout=HANG)
-
-    subprocess.run([*git, "init", "-q"], check=True, timeout=HANG)
-    commit("v2.9.0")
-    (small / "docs/guides/second.md").write_text("# Second\n")
-    with (small / "docs/guides/index.md").open("a") as index:
-        index.write("- [Second](second.md): the second.\n")
-    commit("v2.10.0")
-    site = tmp_path / "site"
+def test_versions(site: Path) -> None:
+    """Releases are built from their tags; each page leads to the same page of the others."""
 
     def menu(page: str) -> list[tuple[str, str]]:
         text = (site / page).read_text()
         block = text.split("<!-- versions -->")[1].split("<!-- end of versions -->")[0]
         return re.findall(r'href="([^"]+)"|<li aria-current="true">([^<]+)', block)
 
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Work"], check=True, timeout=HANG)
-    done = build(small, site, POORHTTP_REPOSITORY=address)
-    assert (done.returncode, done.stderr) == (0, "")
     assert start_page(site) == site / "2.10.0" / "index.html"
-    assert menu("2.10.0/guides/second.html") == [
-        ("../../dev/guides/second.html", ""),
-        ("", "2.10.0"),
-        ("../../2.9.0/index.html", ""),
-    ]
-    assert menu("2.9.0/guides/first.html")[1] == ("../../2.10.0/guides/first.html", "")
+    assert menu("dev/guides/second.html") == [("", "dev"), ("../../2.10.0/index.html", "")]
+    assert menu("dev/guides/first.html")[1] == ("../../2.10.0/guides/first.html", "")
+    assert menu("2.10.0/guides/first.html") == [("../../dev/guides/first.html", ""), ("", "2.10.0")]
     for version, revision in (("dev", "main"), ("2.10.0", "v2.10.0")):
         page = (site / version / "guides/first.html").read_text()
         # The guide has its link, its note, its picture and its place in the sidebar.
-        assert f'href="{address}blob/{revision}/conf/a.ini"' in page
+        assert f'href="{ADDRESS}blob/{revision}/conf/a.ini"' in page
         assert 'class="admonition note"' in page
         assert page.count("only-light") == page.count("only-dark") == 1
         assert '<li class="sidebar-group">Deploy</li>' in page
+
+
+def test_the_order_of_versions() -> None:
+    order = runpy.run_path(str(ROOT / "docs/manual_site/build.py"))["order"]
+    assert sorted(["2.9.0", "dev", "2.10.0"], key=order) == ["2.9.0", "2.10.0", "dev"]
