@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 from hdrh.histogram import HdrHistogram
@@ -39,5 +39,13 @@ def quantile(histogram: HdrHistogram, share: float, greatest: float = LONGEST) -
 
     `greatest`: that of the times, where it is known; the bucket in which it is may end behind it.
     """
-    value: int = histogram.get_value_at_percentile(share * 100)
-    return min(float(value), greatest)
+    return quantiles(histogram, [share], greatest)[0]
+
+
+def quantiles(
+    histogram: HdrHistogram, shares: Sequence[float], greatest: float = LONGEST
+) -> list[float]:
+    """The quantiles of these shares, by one pass over the counts."""
+    percents = [share * 100 for share in shares]
+    values: dict[float, int] = histogram.get_percentile_to_value_dict(percents)
+    return [min(float(values.get(percent, 0)), greatest) for percent in percents]

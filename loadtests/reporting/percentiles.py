@@ -13,11 +13,14 @@ STEP = 1.1
 
 def points(times: Any, longest: float) -> Sequence[tuple[float, float]]:
     """Milliseconds by one of how many requests is slower; `longest` in microseconds."""
-    found, of = [], 1.0
+    slower, of = [], 1.0
     while of < times.get_total_count() * STEP:
-        found.append((of, histogram.quantile(times, 1 - 1 / of, longest) / 1000))
+        slower.append(of)
         of *= STEP
-    return found or [(1.0, longest / 1000)]
+    found = histogram.quantiles(times, [1 - 1 / of for of in slower], longest)
+    return [(of, time / 1000) for of, time in zip(slower, found, strict=True)] or [
+        (1.0, longest / 1000)
+    ]
 
 
 def plot(name: str, lines: Iterable[Line], *, title: str = "Times by percentile") -> Lines:

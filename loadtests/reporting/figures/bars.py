@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
@@ -29,6 +30,17 @@ PALE = (1.0, 0.55, 0.28, 0.15)
 """How strong the colour of each part is."""
 
 
+class Piece(NamedTuple):
+    """A bar of a row or, of a stacked row, a part of it; `text` is the number at its end."""
+
+    place: float
+    base: float
+    value: Spread
+    colour: str
+    text: str
+    weight: str
+
+
 def bars(figure: Bars, width: int) -> Figure:
     """The figure; heights are in pixels from its top."""
     if not any(value for bar in figure.bars for value in bar.values):
@@ -49,11 +61,12 @@ def bars(figure: Bars, width: int) -> Figure:
     axes.grid(visible=False, axis="y")
     axes.spines["bottom"].set_visible(False)
     axes.set_xlabel(heading(figure.axis))
-    places, y = [], BETWEEN / 2
+    places, pieces, y = [], list[Piece](), BETWEEN / 2
     for bar, row in zip(figure.bars, rows, strict=True):
         places.append(y + over + row / 2)
-        _row(axes, figure, bar, places[-1])
+        pieces += _row(axes, figure, bar, places[-1])
         y += over + row + BETWEEN
+    _draw(axes, pieces, THIN - 2 if _grouped(figure) else BAR)
     axes.set_yticks([] if narrow else places, [] if narrow else names)
     for label, bar in zip(axes.get_yticklabels(), figure.bars, strict=False):
         label.set(size=12, color=INK, weight=_weight(bar))
@@ -107,7 +120,8 @@ def _ends(figure: Bars) -> Iterator[float]:
             base += value.median if figure.stacked else 0.0
 
 
-def _row(axes: Axes, figure: Bars, bar: Bar, y: float) -> None:
+def _row(axes: Axes, figure: Bars, bar: Bar, y: float) -> Iterator[Piece]:
+    """Draws the dots of a row; yields the pieces of its bars, which are drawn with all others."""
     values = [(n, v) for n, v in enumerate(bar.values) if v and shown(figure.axis, v.median)]
     if not values:
         low = axes.get_xlim()[0] if figure.axis.log else 0.0
@@ -115,32 +129,45 @@ def _row(axes: Axes, figure: Bars, bar: Bar, y: float) -> None:
     elif figure.axis.log:
         _dots(axes, bar, values, y)
     else:
-        thick = THIN - 2 if _grouped(figure) else BAR
         base = 0.0
         for number, value in values:
             place = y + THIN * (number - (len(bar.values) - 1) / 2) if _grouped(figure) else y
-            whisker = _whisker(value)
-            if whisker:
-                # A rim shows the whisker on a bar that is as dark as itself.
-                rim: Look = {"ecolor": PAPER, "elinewidth": 2.6, "capthick": 2.6, "zorder": 3}
-                axes.errorbar(base + value.median, place, xerr=whisker, fmt="none", **rim)
-            look = {"ecolor": INK, "elinewidth": 1.1, "capthick": 1.1, "zorder": 3.1}
-            colour = _pale(bar.colour, number)
-            drawn = axes.barh(
-                place,
-                value.median,
-                thick,
-                base,
-                color=colour,
-                zorder=2,
-                xerr=whisker,
-                error_kw=look,
-            )
+            last = not figure.stacked or number == values[-1][0]
+            text = brief(base + value.median if figure.stacked else value.median) if last else ""
+            yield Piece(place, base, value, _pale(bar.colour, number), text, _weight(bar))
             if figure.stacked:
                 base += value.median
-            if not figure.stacked or number == values[-1][0]:
-                text = brief(base if figure.stacked else value.median)
-                axes.bar_label(drawn, [text], padding=6, fontsize=chart.SMALL, weight=_weight(bar))
+
+
+def _draw(axes: Axes, pieces: Sequence[Piece], thick: float) -> None:
+    """All bars, all whiskers and their numbers: each call of matplotlib takes a millisecond."""
+    if not pieces:
+        return
+    places, bases, values, colours, _, _ = zip(*pieces, strict=True)
+    medians = [value.median for value in values]
+    axes.barh(places, medians, thick, bases, color=colours, zorder=2)
+    spread = [piece for piece in pieces if piece.value.low != piece.value.high]
+    if spread:
+        ys = [piece.place for piece in spread]
+        xs = [piece.base + piece.value.median for piece in spread]
+        lows = [piece.value.median - piece.value.low for piece in spread]
+        highs = [piece.value.high - piece.value.median for piece in spread]
+        # A rim shows the whisker on a bar that is as dark as itself.
+        for colour, width, order in ((PAPER, 2.6, 3.0), (INK, 1.1, 3.1)):
+            look: Look = {"ecolor": colour, "elinewidth": width, "capthick": width, "zorder": order}
+            axes.errorbar(xs, ys, xerr=[lows, highs], fmt="none", **look)
+    for piece in pieces:
+        if not piece.text:
+            continue
+        negative = piece.value.median < 0
+        end = piece.base + (piece.value.low if negative else piece.value.high)
+        small: Look = {
+            "ha": "right" if negative else "left",
+            "va": "center",
+            "weight": piece.weight,
+        }
+        at, offset = (end, piece.place), (-6 if negative else 6, 0)
+        chart.note(axes, piece.text, at, offset, color=INK, **small)
 
 
 def _whisker(value: Spread) -> list[list[float]] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from typing import Any, TypeAlias
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as Drawn
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -26,6 +27,30 @@ LETTER = 7.3
 DIGITS = (1, 2, 5)
 Look: TypeAlias = dict[str, Any]
 """Arguments of matplotlib."""
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+class Canvas(FigureCanvasSVG):
+    """Draws a figure as SVG, once, and lays it out with the renderer that draws it.
+
+    `savefig` draws it twice, and measures each text three times.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        super().__init__(figure)
+        self._svg = StringIO()
+        size = (72 * inches for inches in figure.get_size_inches())
+        self._renderer = RendererSVG(*size, self._svg, metadata=NO_METADATA)  # type: ignore
+
+    def get_renderer(self) -> RendererSVG:
+        """What matplotlib measures texts with."""
+        return self._renderer
+
+    def svg(self) -> str:
+        """The document; of each canvas once."""
+        self.figure.draw(self._renderer)
+        self._renderer.finalize()  # type: ignore
+        return self._svg.getvalue()
 
 
 def chart(
@@ -36,7 +61,7 @@ def chart(
     columns = max(1, min(len(handles), int(width // one)))
     tall = height + math.ceil(len(handles) / columns) * 18 + (14 if handles else 0)
     made = Figure(figsize=(width / 72, tall / 72))
-    FigureCanvasSVG(made)
+    Canvas(made)
     if handles:
         legend = made.legend(
             handles=handles,
@@ -61,7 +86,7 @@ def note(
 ) -> None:
     """Small words beside a point."""
     small: Look = {"textcoords": "offset points", "fontsize": SMALL, "color": FAINT}
-    axes.annotate(text, at, pixels, **small, **look)
+    axes.annotate(text, at, pixels, **(small | look))
 
 
 def scale(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from html import escape
-from io import StringIO
 from pathlib import Path
 
 from matplotlib import style
 
 from loadtests.reporting.cells import heading
 from loadtests.reporting.figures.bars import bars
-from loadtests.reporting.figures.chart import FAINT, INK, LETTER, NARROW, PAPER, WIDE
+from loadtests.reporting.figures.chart import FAINT, INK, LETTER, NARROW, PAPER, WIDE, Canvas
 from loadtests.reporting.figures.lines import lines
 from loadtests.reporting.model import Bars, Figure, Lines
 
@@ -20,7 +19,6 @@ STYLE = Path(__file__).with_name("lab.mplstyle")
 FONTS = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 20
 """Around a figure that has a file of its own."""
-NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def inline(figure: Figure, key: str, *, narrow: bool = False) -> str:
@@ -61,9 +59,9 @@ def _drawn(figure: Figure, key: str, width: int) -> tuple[str, float]:
     """What is in the SVG element, and its height. The same everywhere, whatever is set."""
     with style.context([STYLE, {"svg.hashsalt": key}], after_reset=True):
         made = bars(figure, width) if isinstance(figure, Bars) else lines(figure, width)
-        written = StringIO()
-        made.savefig(written, format="svg", metadata=NO_METADATA)
-    body = written.getvalue().partition("<svg")[2].partition(">")[2].rpartition("</svg>")[0]
+        assert isinstance(made.canvas, Canvas)
+        written = made.canvas.svg()
+    body = written.partition("<svg")[2].partition(">")[2].rpartition("</svg>")[0]
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r"<[^>]*>", lambda tag: _tidied(tag[0], key), body)
     body = re.sub(r">\s+<", "><", body.strip()).replace("<g/>", "")

@@ -6,11 +6,9 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.optimize import isotonic_regression
 
 from loadtests.reporting.cells import heading
 from loadtests.reporting.figures import chart
@@ -43,7 +41,7 @@ def lines(figure: Lines | Panels, width: int) -> Figure:
         made = chart.chart(width, AROUND + max(300.0, NAMES * len(handles) + 40))
         axes = made.subplots()
         _draw(axes, drawn[0], width - max(map(len, named)) * chart.LETTER, drawn)
-        _names(axes, drawn[0], handles)
+        _names(made, axes, drawn[0], handles)
         return made
     across = 1 if narrow else min(len(drawn), 3 if len(drawn) != 4 else 2)
     rows = math.ceil(len(drawn) / across)
@@ -128,7 +126,7 @@ def _line(axes: Axes, figure: Lines, number: int) -> None:
         axes.plot(*zip(*alone, strict=True), color=colour, linewidth=0, marker="o", zorder=order)
 
 
-def _names(axes: Axes, figure: Lines, handles: Sequence[Line2D]) -> None:
+def _names(made: Figure, axes: Axes, figure: Lines, handles: Sequence[Line2D]) -> None:
     """The names in the order in which the lines end, each led to its line."""
     ends = [_end(axes, figure, line) for line in figure.lines]
     names = []
@@ -139,7 +137,9 @@ def _names(axes: Axes, figure: Lines, handles: Sequence[Line2D]) -> None:
             name.set_color(FAINT)
         names.append(name)
     # How tall the axes are is known as soon as the widths of the names are.
-    axes.figure.draw_without_rendering()  # type: ignore[union-attr]
+    engine = made.get_layout_engine()
+    assert engine is not None
+    engine.execute(made)
     order = sorted(range(len(ends)), key=lambda number: ends[number][1])
     places = spaced([ends[number][1] for number in order], NAMES / axes.bbox.height, 0.0, 1.0)
     for number, place in zip(order, places, strict=True):
@@ -165,6 +165,14 @@ def _end(axes: Axes, figure: Lines, line: Line) -> tuple[bool, float]:
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """The places nearest to the wanted ones, which ascend: `gap` apart and within the bounds."""
-    steps = gap * np.arange(len(wanted))
-    starts = isotonic_regression(np.array(wanted) - steps).x
-    return list(np.clip(starts, low, max(low, high - steps[-1])) + steps)
+    # Without their gaps, places that would change their order share the mean of what they want.
+    groups: list[tuple[float, int]] = []
+    for number, place in enumerate(wanted):
+        total, count = place - gap * number, 1
+        while groups and groups[-1][0] / groups[-1][1] >= total / count:
+            before, more = groups.pop()
+            total, count = total + before, count + more
+        groups.append((total, count))
+    starts = [total / count for total, count in groups for _ in range(count)]
+    last = max(low, high - gap * (len(wanted) - 1))
+    return [min(max(start, low), last) + gap * number for number, start in enumerate(starts)]
