@@ -62,7 +62,7 @@ class Setting:
     @property
     def one(self) -> str:
         """The value as one text."""
-        return self.words[0] if len(self.words) == 1 else ", ".join(self.words)
+        return ", ".join(self.words)
 
     @property
     def is_on(self) -> bool:
@@ -152,12 +152,17 @@ class Plan:
         """
         texts = [values] if isinstance(values, str) else list(values)
         before = self.options.get(option)
-        if OPTIONS[option].repeatable and before is not None:
-            texts = [*before.values, *(text for text in texts if text not in before.values)]
+        collects = OPTIONS[option].repeatable
+        checked = texts
+        if collects and before is not None:
+            added = [text for text in texts if text not in before.values]
+            texts = [*before.values, *added]
+            # Of those before only the first: it may be `off`, which stands alone.
+            checked = [*before.values[:1], *added]
         try:
-            if not texts or any(not _fits_in_a_line(text) for text in texts):
+            if not texts or any(not _fits_in_a_line(text) for text in checked):
                 raise ValueError("it has no text for a line of an ini file")
-            OPTIONS[option].read([(option, text) for text in texts])
+            OPTIONS[option].read([(option, text) for text in checked])
         except ValueError as error:
             self.explain(because if isinstance(because, Setting) else None, f"{error}.")
             return False
@@ -166,13 +171,13 @@ class Plan:
         if before is not None:
             comments = [*before.comments, *comments]
         planned = Planned(texts, list(dict.fromkeys(comments)))
-        if before is not None and OPTIONS[option].repeatable:
-            planned.settings += before.settings
+        if before is not None and collects:
+            planned.settings += (each for each in before.settings if each is not because)
         self.options[option] = planned
         if isinstance(because, Setting):
             planned.settings.append(because)
             self.done(because)
-        if before is not None and before.values != texts:
+        if before is not None and not collects and before.values != texts:
             self._replace(before, planned, comment)
         return True
 
