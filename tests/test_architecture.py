@@ -10,7 +10,6 @@ import pytest
 from tests import rooms
 from tests.support.graphs import between, circles, reachable
 from tests.support.python_imports import modules
-from tests.support.rust_imports import Crate
 from tests.testkit.server import ROOT
 
 #: The crates of `core/`.
@@ -75,7 +74,7 @@ def test_the_picture_of_the_rooms() -> None:
 @pytest.mark.parametrize("crate", CRATES)
 def test_no_circle_of_rooms_in_a_crate(crate: str) -> None:
     src = ROOT / "core" / crate / "src"
-    graph = Crate(src).paths()
+    graph = rooms.crates()[crate].paths()
     assert graph or [path.name for path in src.glob("*.rs")] == ["lib.rs"]
     of_rooms = circles(between(graph, rooms.rust_room))
     assert [circle for circle in of_rooms if any((src / each).is_dir() for each in circle)] == []

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tests.support.python_imports import walk
+
 #: Words that only plug-ins have. An identifier is read as words: `AdminControl` is admin, control.
 NOUNS = frozenset(
     (
@@ -27,6 +29,8 @@ OF_THE_CORE = frozenset(("terminal_modes", "advise_huge_pages"))
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: What names the package of plug-ins, also within a longer string.
 OF_PLUGINS = re.compile(r"\bpoorhttp\.plugins[\w.]*|\bplugins/(?!aliases)[\w/]*")
+#: The call that makes an option.
+DECLARED = re.compile(r"\b(?:Option|Repeatable|WordList)\(")
 ONE_NAME = re.compile(r"-{0,2}\w+([-.:/]\w+)*:?")
 
 
@@ -34,12 +38,13 @@ def options(folder: Path) -> set[str]:
     """The options that classes below a folder declare: `name = Option(...)` in their body."""
     found = set()
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in walk(source) if DECLARED.search(source) else ():
             for each in node.body if isinstance(node, ast.ClassDef) else ():
                 if (
                     isinstance(each, ast.Assign)
                     and isinstance(each.value, ast.Call)
-                    and ast.unparse(each.value.func) in ("Option", "Repeatable", "WordList")
+                    and DECLARED.fullmatch(f"{ast.unparse(each.value.func)}(")
                 ):
                     found |= {target.id for target in each.targets if isinstance(target, ast.Name)}
     return found
@@ -47,7 +52,7 @@ def options(folder: Path) -> set[str]:
 
 def plugin_names(source: str, options: set[str]) -> set[str]:
     """The names of plug-ins in a module: as in the source, or `settings.` and an option."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = walk(source)
     found = {name for name in identifiers(nodes) if is_of_plugin(name)}
     found |= {name for name in strings(nodes) if is_of_plugin(name) or OF_PLUGINS.match(name)}
     common = {name for name in options if not is_of_plugin(name)}

@@ -15,7 +15,7 @@ USE = re.compile(r"^[ \t]*(pub(?:\([\w ]+\))? )?use ([^;]+);", re.MULTILINE)
 CHILD = re.compile(r"^(?:pub(?:\([\w ]+\))? )?mod (\w+);", re.MULTILINE)
 PATH = re.compile(r"(?<![\w:])(\w+)((?:::\w+)+)")
 TYPE = re.compile(r"^[ \t]*(?:pub(?:\([\w ]+\))? )?(?:struct|enum|union) (\w+)", re.MULTILINE)
-ITEM = r"\b(?:fn|struct|enum|union|trait|type|const|static|mod|macro_rules!) {}\b"
+ITEM = re.compile(r"\b(?:fn|struct|enum|union|trait|type|const|static|mod|macro_rules!) (\w+)")
 IMPL = re.compile(r"^[ \t]*(?:unsafe )?impl\b([^{;]*)\{", re.MULTILINE)
 
 
@@ -25,6 +25,7 @@ class Source:
     Attributes:
         module: the path of the module from the root of the crate.
         code: the text without comments, strings and tests.
+        items: the names of what it defines.
         body: the same without `use` and `mod`.
         names: paths from the root of the crate by the name that they have in this file.
         public: the names that other files may take from here although they stand elsewhere.
@@ -33,6 +34,7 @@ class Source:
     def __init__(self, module: list[str], text: str) -> None:
         self.module = module
         self.code = NO_CODE.sub('""', TESTS.sub("", text))
+        self.items = set(ITEM.findall(self.code))
         self.body = CHILD.sub("", USE.sub("", self.code))
         self.names = {child: [*module, child] for child in CHILD.findall(self.code)}
         self.public: dict[str, list[str]] = {}
@@ -97,6 +99,7 @@ class Crate:
 
     def __init__(self, src: Path) -> None:
         self.sources: dict[str, Source] = {}
+        self._paths: dict[str, set[str]] = {}
         for path in sorted(src.rglob("*.rs")):
             if "tests" in path.parts or "bin" in path.relative_to(src).parts:
                 continue
@@ -119,20 +122,22 @@ class Crate:
         item = path[end]
         if item in source.public:
             return self.file_of([*source.public[item], *path[end + 1 :]], depth + 1)
-        if not re.search(ITEM.format(re.escape(item)), source.code):
+        if item not in source.items:
             for glob in source.globs:
                 found = self.file_of([*glob, *path[end:]], depth + 1)
-                if re.search(ITEM.format(re.escape(item)), self.sources[found].code):
+                if item in self.sources[found].items:
                     return found
         return name
 
     def paths(self) -> dict[str, set[str]]:
         """Which file names items of which. The root of the crate passes all on, and is left out."""
-        return {
-            name: {self.file_of(path) for path in source.paths()} - {"", name}
-            for name, source in self.sources.items()
-            if name
-        }
+        if not self._paths:
+            self._paths = {
+                name: {self.file_of(path) for path in source.paths()} - {"", name}
+                for name, source in self.sources.items()
+                if name
+            }
+        return {name: set(files) for name, files in self._paths.items()}
 
     def graph(self) -> dict[str, set[str]]:
         """Which file depends on which, by paths and by methods.
