@@ -14,8 +14,11 @@ from tests.support.development import write
 from tests.support.installed import examples, installed
 from tests.testkit.server import run
 
-#: Plugins that are installed for our own tests, and take time.
-OTHERS = ("xdist", "xdist.looponfail", "timeout", "hypothesispytest")
+#: Plugins that are installed for our own tests or with other packages, and take time.
+OTHERS = (
+    *("xdist", "xdist.looponfail", "timeout", "hypothesispytest"),
+    *("anyio", "locust", "platformdirs"),
+)
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error")
 
 GET = """
