@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -19,6 +20,7 @@ ROW = '{{"id": {0}, "name": "entry number {0}", "tags": ["one", "two"], "active"
 PIECES = 20
 
 
+@cache
 def text(size: int) -> bytes:
     """So many bytes of text."""
     rows = "".join(ROW.format(number) for number in range(size // 60 + 1))

@@ -81,12 +81,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(serve: Serve, folder: Path) -> Server:
-    return serve(f"cgi:{folder}", "--log-level", "info")
+    """A server with three places for programs in each worker."""
+    return serve(f"cgi:{folder}", "--log-level", "info", "--cgi-processes", "3")
 
 
 @pytest.fixture
 def hasty(serve: Serve, folder: Path) -> Server:
-    return serve(f"cgi:{folder}", "--log-level", "info", "--cgi-timeout", "0.5")
+    """A server with one place for a program, which has little time."""
+    options = ("--cgi-processes", "1", "--cgi-timeout", "1", "--log-level", "info")
+    return serve(f"cgi:{folder}", *options)
+
+
+@pytest.fixture
+def behind(serve: Serve, folder: Path) -> Server:
+    """A server behind a proxy, with programs that have a chosen environment, also in a mount."""
+    chosen = ("--cgi-environment", "A=b=c", "--cgi-environment", "HOME")
+    trust = ("--trusted-proxies", "127.0.0.1")
+    return serve(f"cgi:{folder}", *chosen, *trust, "--mount", f"/cgi=cgi:{folder}")
 
 
 def quote(text: str) -> str:
@@ -202,9 +213,8 @@ def test_authorization_is_passed_on_where_that_is_asked_for(
         assert "HTTP_AUTHORIZATION" not in found
 
 
-def test_chosen_environment(serve: Serve, folder: Path) -> None:
-    chosen = ("--cgi-environment", "A=b=c", "--cgi-environment", "HOME")
-    found = variables(serve(f"cgi:{folder}", *chosen).get("/env.cgi"))
+def test_chosen_environment(behind: Server) -> None:
+    found = variables(behind.get("/env.cgi"))
     assert (found["A"], found["HOME"]) == ("b=c", os.environ["HOME"])
     assert "PYTHONPATH" not in found
 
@@ -388,13 +398,12 @@ def test_a_local_redirect_that_no_client_could_ask_for(
     assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
 
 
-def test_local_redirect_below_the_prefix_of_a_proxy(serve: Serve, folder: Path) -> None:
+def test_local_redirect_below_the_prefix_of_a_proxy(behind: Server) -> None:
     """A program knows its path as clients do, and so does what it names."""
-    server = serve(f"cgi:{folder}", "--trusted-proxies=127.0.0.1", f"--mount=/cgi=cgi:{folder}")
     for mount in ("", "/cgi"):
         for prefix in ("", "/outer/one"):
             headers = (f"X-Forwarded-Prefix: {prefix}",) if prefix else ()
-            found = variables(server.get(f"{mount}/beside.cgi", *headers))
+            found = variables(behind.get(f"{mount}/beside.cgi", *headers))
             script = f"{prefix}{mount}/env.cgi"
             assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
 
@@ -477,8 +486,7 @@ def test_who_has_left_before_its_turn_gets_no_program(
 
 
 @pytest.mark.each_mode
-def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
-    server = serve(f"cgi:{folder}", "--cgi-processes", "3")
+def test_a_hundred_at_once(server: Server, folder: Path) -> None:
     shutil.rmtree(folder / "crowd", ignore_errors=True)
     server.get("/hello.cgi")
     before = descriptors(*workers(server))
@@ -495,10 +503,7 @@ def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
     )
 
 
-def test_every_fault_gives_its_place_back(serve: Serve, folder: Path) -> None:
-    server = serve(
-        f"cgi:{folder}", "--cgi-processes", "1", "--cgi-timeout", "1", "--log-level", "info"
-    )
+def test_every_fault_gives_its_place_back(hasty: Server) -> None:
     targets = [
         "/no-line.cgi",
         "/say.pl",
@@ -511,8 +516,8 @@ def test_every_fault_gives_its_place_back(serve: Serve, folder: Path) -> None:
     ]
     for target in targets:
         with suppress(BadResponse, Closed):
-            server.get(target)
-        assert server.get("/hello.cgi").status == 200, target
+            hasty.get(target)
+        assert hasty.get("/hello.cgi").status == 200, target
 
 
 @pytest.mark.parametrize("mode", ["threading", "gevent"], indirect=True)

@@ -82,7 +82,7 @@ def is_plain(response: Response, body: bytes, vary: str | None) -> bool:
 def test_clients_decode_what_was_sent(
     server: Server, coding: str, shape: str, declares: bool
 ) -> None:
-    for size in (1024, 10_000, 1_500_000):
+    for size in (1024, 10_000, 1_100_000):
         field = [f"Content-Length:{size}"] if declares else []
         response = ask(server, f"Accept-Encoding: {coding}", shape=shape, size=size, field=field)
         assert decoded(response, coding) == text(size)
@@ -187,7 +187,7 @@ def test_vary_names_accept_encoding_once(server: Server, given: list[str], sent:
 @pytest.mark.parametrize("shape", ["list", "generator", "write"])
 @pytest.mark.parametrize("accepted", ["gzip", "identity"])
 def test_head_has_the_fields_of_get(server: Server, shape: str, accepted: str) -> None:
-    for size, declares in product((500, 10_000, 1_500_000), (False, True)):
+    for size, declares in product((500, 10_000, 1_100_000), (False, True)):
         field = [f"Content-Length:{size}"] if declares else []
 
         def fields(method: str) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from poorhttp.errors import ApplicationError
 from poorhttp.plugins.apps.pages.session import MAX_COOKIE, Sessions
 from poorhttp.plugins.apps.pages.session_key import read_key
 from poorhttp.targets import load
+from tests.conftest import Serve
 from tests.support.template_pages import write
 from tests.support.wsgi_call import Answer, ask
 from tests.testkit.client import Response
@@ -70,26 +71,30 @@ def cookie_of(answer: Answer | Response) -> str | None:
     return found[0] if found else None
 
 
-def test_a_session(mode: str, folder: Path) -> None:
-    with Server(f"pages:{folder}", mode) as server:
-        one, other = Visitor(server), Visitor(server)
-        for number in range(1, 4):
-            answer = one.get("/count")
-            assert answer.body.split()[0] == b"%d" % number
-            assert answer.get("Vary") == "Cookie"
-        assert other.get("/count").body.split()[0] == b"1"
-        assert one.get("/look").body == b"[('n', 3)]"
-        assert one.get("/grow").body == b"[0]"
-        assert one.get("/grow").body == b"[0, 1]"
-        assert one.get("/leave").status == 303
-        assert one.get("/look").body == b"[('list', [0, 1]), ('n', 5)]"
-        assert one.get("/forget").get("Set-Cookie") == (
-            "session=; Path=/; Max-Age=0; SameSite=Lax; HttpOnly"
-        )
-        assert one.cookie == ""
-        assert one.get("/look").body == b"[]"
-        assert one.get("/refuse").status == 403
-        assert one.get("/look").body == b"[]"
+@pytest.fixture
+def server(serve: Serve, folder: Path) -> Server:
+    return serve(f"pages:{folder}", tracebacks=True)
+
+
+def test_a_session(server: Server) -> None:
+    one, other = Visitor(server), Visitor(server)
+    for number in range(1, 4):
+        answer = one.get("/count")
+        assert answer.body.split()[0] == b"%d" % number
+        assert answer.get("Vary") == "Cookie"
+    assert other.get("/count").body.split()[0] == b"1"
+    assert one.get("/look").body == b"[('n', 3)]"
+    assert one.get("/grow").body == b"[0]"
+    assert one.get("/grow").body == b"[0, 1]"
+    assert one.get("/leave").status == 303
+    assert one.get("/look").body == b"[('list', [0, 1]), ('n', 5)]"
+    assert one.get("/forget").get("Set-Cookie") == (
+        "session=; Path=/; Max-Age=0; SameSite=Lax; HttpOnly"
+    )
+    assert one.cookie == ""
+    assert one.get("/look").body == b"[]"
+    assert one.get("/refuse").status == 403
+    assert one.get("/look").body == b"[]"
 
 
 @pytest.mark.parametrize("preload", ["off", "on"])
@@ -114,17 +119,17 @@ def test_all_workers_know_a_session_and_those_of_a_reload(folder: Path, preload:
         assert visitor.get("/count").body.split()[0] == b"%d" % (number + 1)
 
 
-def test_a_key_in_a_file_outlives_the_server(folder: Path, tmp_path: Path) -> None:
+def test_a_key_in_a_file_outlives_the_server(server: Server, folder: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
-    with Server(f"pages:{folder}", "forking", "--session-key", str(key)) as server:
-        before = Visitor(server)
+    with Server(f"pages:{folder}", "forking", "--session-key", str(key)) as first:
+        before = Visitor(first)
         for number in range(1, 8):
             assert before.get("/count").body.split()[0] == b"%d" % number
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["key"]
-    for options, expected in ((("--session-key", str(key)), b"8"), ((), b"1")):
-        with Server(f"pages:{folder}", "single", *options) as server:
-            after = Visitor(server)
+    with Server(f"pages:{folder}", "single", "--session-key", str(key)) as second:
+        for each, expected in ((second, b"8"), (server, b"1")):
+            after = Visitor(each)
             after.cookie = before.cookie
             assert after.get("/count").body.split()[0] == expected
 
@@ -203,16 +208,15 @@ def test_the_lifetime(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert cookie_of(ask(application, "/none", headers=aged(key, 5000, monkeypatch))) is None
 
 
-def test_too_much_for_a_cookie(mode: str, folder: Path) -> None:
-    with Server(f"pages:{folder}", mode, "--workers", "1", tracebacks=True) as server:
-        text = os.urandom(1400).hex()
-        assert len(str(server.get(f"/large?{text}").get("Set-Cookie"))) < MAX_COOKIE + 100
-        text = os.urandom(3500).hex()
-        answer = server.get(f"/large?{text}")
-        assert (answer.status, answer.get("Set-Cookie")) == (500, None)
-        server.wait_log("bytes as a cookie, but browsers keep at most 4096")
-        assert server.get("/object").status == 500
-        server.wait_log("TypeError: Object of type object is not JSON serializable")
+def test_too_much_for_a_cookie(server: Server) -> None:
+    text = os.urandom(1400).hex()
+    assert len(str(server.get(f"/large?{text}").get("Set-Cookie"))) < MAX_COOKIE + 100
+    text = os.urandom(3500).hex()
+    answer = server.get(f"/large?{text}")
+    assert (answer.status, answer.get("Set-Cookie")) == (500, None)
+    server.wait_log("bytes as a cookie, but browsers keep at most 4096")
+    assert server.get("/object").status == 500
+    server.wait_log("TypeError: Object of type object is not JSON serializable")
 
 
 @pytest.mark.parametrize(

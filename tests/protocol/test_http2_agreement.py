@@ -16,12 +16,12 @@ def ours() -> Iterator[Ours]:
 
 
 def test_lists_of_fields(ours: Ours) -> None:
-    compare_lists(ours, 2_000, 1)
+    compare_lists(ours, 1_000, 1)
 
 
 def test_malformed_blocks(ours: Ours) -> None:
-    assert compare_mutants(ours, 2_000, 2) > 100
+    assert compare_mutants(ours, 1_000, 2) > 100
 
 
 def test_sessions(ours: Ours) -> None:
-    compare_sessions(ours, 20, 3)
+    compare_sessions(ours, 10, 3)

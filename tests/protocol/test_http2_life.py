@@ -53,7 +53,7 @@ def test_a_stop(mode: str, tmp_path: Path) -> None:
         server.ended()
 
 
-@pytest.mark.each_mode("single")
+@pytest.mark.parametrize("mode", ["single", "threading"])
 def test_a_client_that_announces_its_end(mode: str, tmp_path: Path) -> None:
     """Its connection is closed as soon as its requests are answered."""
     gate = tmp_path / "gate"
@@ -113,7 +113,7 @@ def test_an_end_waits_for_a_slow_reader(tmp_path: Path, options: tuple[str, ...]
 def test_no_stream_is_lost_by_reloads(mode: str) -> None:
     with Server(GATE, mode, ON) as server:
         answered = 0
-        for _ in range(3):
+        for _ in range(2):
             generations = server.log().count("reloaded")
             server.process.send_signal(1)
             while server.log().count("reloaded") == generations:

@@ -15,6 +15,7 @@ import pytest
 
 from loadtests.clients.http2_connection import Http2Connection
 from loadtests.clients.http2_frames import AUTHORITY, METHOD_GET, SCHEME_HTTP, request
+from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.http2_client import client
 from tests.testkit import process
@@ -28,9 +29,10 @@ ON = "--http2=on"
 
 
 @pytest.mark.each_mode("single")
-def test_streams_beside_each_other(mode: str, tmp_path: Path) -> None:
+def test_streams_beside_each_other(serve: Serve, mode: str, tmp_path: Path) -> None:
     at_once = min(AT_ONCE[mode], 8) if mode != "forking" else 1
-    with Server(GATE, mode, ON) as server, client(server) as made:
+    server = serve(GATE, ON)
+    with client(server) as made:
         gates = [tmp_path / str(number) for number in range(at_once)]
         held = [made.begin(f"/wait?{gate}") for gate in gates]
         for gate in gates:
@@ -45,11 +47,11 @@ def test_streams_beside_each_other(mode: str, tmp_path: Path) -> None:
         assert {made.whole(stream).status for stream in many} == {200}
 
 
-@pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
-def test_a_response_does_not_wait_for_the_next(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["single", "threading", "gevent"], indirect=True)
+def test_a_response_does_not_wait_for_the_next(serve: Serve, tmp_path: Path) -> None:
     """Requests that come together are answered together, unless one takes long."""
     gate = tmp_path / "gate"
-    with Server(GATE, mode, ON) as server, client(server) as made:
+    with client(serve(GATE, ON)) as made:
         with patch.object(made, "flush"):
             quick, slow = made.begin("/process"), made.begin(f"/wait?{gate}")
         made.flush()
@@ -62,8 +64,9 @@ def test_a_response_does_not_wait_for_the_next(mode: str, tmp_path: Path) -> Non
 @pytest.mark.each_mode("single")
 def test_a_slow_reader_of_one_stream_holds_up_no_other(mode: str) -> None:
     """Nor a thread: there are more slow readers than threads."""
+    count = 10 if mode == "threading" else 3
     with Server(ANSWERS, mode, ON) as server, client(server, window=70_000, reads=False) as made:
-        slow = [made.begin("/large_generated") for _ in range(10)]
+        slow = [made.begin("/large_generated") for _ in range(count)]
         made.until(lambda: all(len(stream.body) >= 65_535 for stream in slow))
         assert made.get("/one").body == b"hello"
         with server.connect() as connection:
@@ -125,13 +128,14 @@ def test_one_connection_does_not_take_all_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("mode", ["threading", "gevent"])
-def test_another_connection_is_next(mode: str, version: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["threading", "gevent"], indirect=True)
+def test_another_connection_is_next(serve: Serve, mode: str, version: int, tmp_path: Path) -> None:
     """Also if all threads run streams of one connection, and many more of its streams wait."""
     gates = [tmp_path / str(number) for number in range(100)]
-    at_once = 8 if mode == "threading" else len(gates)
+    at_once = AT_ONCE[mode] if mode == "threading" else len(gates)
+    server = serve(GATE, ON)
+    before = server.log_size()
     with (
-        Server(GATE, mode, ON, "--workers=1", "--threads=8") as server,
         client(server) as made,
         client(server) as second,
         server.connect() as other,
@@ -146,7 +150,7 @@ def test_another_connection_is_next(mode: str, version: int, tmp_path: Path) -> 
             second.begin(f"/wait?{last}")
         gates[0].touch()
         server.wait_log(f"entered {last}\n")
-        entered = re.findall(r"^entered .*/(\w+)$", server.log(), re.MULTILINE)
+        entered = re.findall(r"^entered .*/(\w+)$", server.log(before), re.MULTILINE)
         assert entered.index("last") == at_once
         for gate in (*gates, last):
             gate.touch()

@@ -73,10 +73,9 @@ def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
 # What passes
 
 
-@pytest.mark.each_mode
-def test_what_comes_goes_back(serve: Serve) -> None:
+def check_that_what_comes_goes_back(server: Server) -> None:
     data = bytes(range(256)) * 20_000
-    with serve(ECHO).connect() as connection:
+    with server.connect() as connection:
 
         def send() -> None:
             connection.send(data)
@@ -235,6 +234,7 @@ def test_who_takes_too_long(mode: str, tmp_path: Path) -> None:
 def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
     """TERM: as long as they like, here; INT ends their connections."""
     with Server(ECHO, mode) as server:
+        check_that_what_comes_goes_back(server)
         connection = server.connect()
         connection.send(b"one")
         assert receive(connection, 3) == b"one"

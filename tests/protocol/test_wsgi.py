@@ -11,6 +11,7 @@ import pytest
 
 from tests.apps.pep3333 import WRONG
 from tests.conftest import Serve
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import BadResponse, Response
 from tests.testkit.server import Server, wait_for
 
@@ -95,7 +96,13 @@ def test_close(server: Server, method: str, path: str, status: int, body: bytes)
     check_closed(server, token)
 
 
-@pytest.mark.each_mode
+#: A server of either kind, each in a mode at least, and in each mode one.
+EITHER = pytest.mark.parametrize(
+    ("mode", "server"), each_value(DIFFERENT, [f"{PEP3333}:bare", PEP3333]), indirect=True
+)
+
+
+@EITHER
 def test_close_when_the_iteration_fails_midway(server: Server) -> None:
     token = f"t{next(tokens)}"
     with pytest.raises(BadResponse):
@@ -103,7 +110,7 @@ def test_close_when_the_iteration_fails_midway(server: Server) -> None:
     check_closed(server, token)
 
 
-@pytest.mark.each_mode
+@EITHER
 def test_close_when_the_client_vanishes(server: Server) -> None:
     token = f"t{next(tokens)}"
     connection = server.connect()

@@ -107,7 +107,7 @@ def test_reloads_lose_nothing(name: str, versions: Versions, tmp_path: Path) -> 
         Proxy(name, "http2", tmp_path / "proxy", (server.port,)) as proxy,
     ):
         proxy.wait_listening()
-        with Load(proxy.port) as load:
+        with Load(proxy.port, clients=4) as load:
             for number in range(2, 6):
                 load.wait_more(20)
                 versions.set(str(number))

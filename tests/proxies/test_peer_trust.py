@@ -215,7 +215,7 @@ SAID = st.sampled_from(FIELDS) | st.builds(
 
 
 @pytest.mark.parametrize("stranger", STRANGERS, ids=lambda case: case.name)
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.lists(st.lists(SAID, max_size=6), min_size=1, max_size=8))
 def test_whatever_a_stranger_says_changes_nothing(
     places: Places, stranger: Case, requests: list[list[str]]
@@ -335,8 +335,8 @@ def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def proxied(serve: Serve) -> Server:
-    return serve(ECHO, *PROXIED)
+def proxied(places: Places) -> Server:
+    return places(next(case for case in CASES if case.options == PROXIED)).server
 
 
 def test_many_requests_behind_a_preamble(proxied: Server) -> None:

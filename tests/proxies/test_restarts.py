@@ -39,7 +39,7 @@ def proxy(
 
 def test_stopped_and_started_again(proxy: Proxy, pair: Pair) -> None:
     """Each in turn: its requests are finished, and others go to the other one."""
-    with Load(proxy.port) as load:
+    with Load(proxy.port, clients=4) as load:
         for number in (0, 1):
             load.wait_more(20)
             pair.servers[number].stop()
@@ -61,7 +61,7 @@ def test_replaced_on_the_same_sockets(name: str, tmp_path: Path) -> None:
         ports = [server.port] * 2
         with Proxy(name, "balanced", tmp_path / "proxy", ports) as proxy:
             proxy.wait_listening()
-            with Load(proxy.port) as load:
+            with Load(proxy.port, clients=4) as load:
                 load.wait_version("1")
                 versions.set("2")
                 server.process.send_signal(signal.SIGHUP)

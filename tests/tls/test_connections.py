@@ -106,8 +106,8 @@ def test_responses_of_every_shape(servers: Servers, version: str) -> None:
                 assert connection.request("HEAD", path).body == b""
 
 
-@pytest.mark.each_mode
 def test_bodies_that_are_streamed(servers: Servers) -> None:
+    """In every mode, without TLS, by tests/protocol/test_streamed_bodies.py."""
     server = servers("tests/apps/streamed.py", "--stream-request-body", "on")
     body = bytes(range(256)) * 8_000
     with secure(server) as connection:
@@ -330,9 +330,11 @@ def test_idle_connections_are_ended_by_a_stop(mode: str, files: Path) -> None:
 PROPOSAL = "GET /{} HTTP/1.1\r\nHost: x\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
 
 
-@pytest.mark.each_mode
 def test_an_application_takes_a_connection(servers: Servers) -> None:
-    """It gets one end of a pair of sockets; a thread of the core copies."""
+    """It gets one end of a pair of sockets; a thread of the core copies.
+
+    In every mode, without TLS, by tests/modes/test_protocol_upgrade.py.
+    """
     server = servers("tests/apps/protocol_upgrade.py")
     with secure(server) as connection:
         # In one record with what follows.
