@@ -101,7 +101,9 @@ def test_whoever_should_fail_the_connection() -> None:
         assert cases.run(case, ours) == "failed, no failure of the connection"
 
 
-def run(study: Study, server: str, tmp_path: Path, *experiments: str) -> Results:
+def run(
+    study: Study, server: str, tmp_path: Path, *experiments: str, seconds: float = TINY.seconds
+) -> Results:
     """A tiny run with one server. Skips if it cannot run here."""
     [chosen] = [one for one in study.servers() if one.name == server]
     if reason := missing(chosen):
@@ -109,12 +111,16 @@ def run(study: Study, server: str, tmp_path: Path, *experiments: str) -> Results
     scale = next(one for one in study.scales if one.name == TINY.name)
     writing = store.Store(tmp_path / "results.jsonl", "now")
     with closing(writing), ExitStack() as fixtures:
-        lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), fixtures=fixtures)
+        lab = engine.Lab(writing, seconds, TINY.rounds, *cores(), fixtures=fixtures)
         planned = study.plan(lab, scale, [chosen], Namespace(names=experiments))
         engine.run(lab, planned, "test", study=study.name)
     results = Results(writing.records)
     assert not results.failures
     return results
+
+
+#: For what measures for longer if nothing was answered.
+SHORT = 0.05
 
 
 def told(study: Study, results: Results, tmp_path: Path) -> str:
@@ -124,7 +130,7 @@ def told(study: Study, results: Results, tmp_path: Path) -> str:
 
 class TestRuns:
     def test_messages_and_idle_websockets(self, tmp_path: Path) -> None:
-        results = run(websocket.STUDY, "Werkzeug", tmp_path, "echo", "idle")
+        results = run(websocket.STUDY, "Werkzeug", tmp_path, "echo", "idle", seconds=SHORT)
         found = {one["scenario"]: one for one in results.samples}
         assert set(found) == {"echo32-64", "echo4096-64", "idle"}
         assert found["echo32-64"]["requests"] > 0
@@ -134,7 +140,7 @@ class TestRuns:
     def test_tls(self, tmp_path: Path) -> None:
         need("openssl", "/usr/include/openssl/ssl.h")
         experiments = ("handshakes", "answers")
-        results = run(tls.STUDY, "poorhttp single", tmp_path, *experiments)
+        results = run(tls.STUDY, "poorhttp single", tmp_path, *experiments, seconds=SHORT)
         known = {name: scenarios(uploads.HASHED)[name] for name in experiments}
         asked = {one.name for some in known.values() for _, one in some}
         assert {one["scenario"] for one in results.samples} == asked
@@ -150,7 +156,8 @@ class TestRuns:
 
         monkeypatch.setattr(http2, "scenarios", some)
         monkeypatch.setattr(http2_memory, "CONNECTIONS", 20)
-        results = run(http2.STUDY, "poorhttp single", tmp_path, "requests", "memory")
+        experiments = ("requests", "memory")
+        results = run(http2.STUDY, "poorhttp single", tmp_path, *experiments, seconds=SHORT)
         assert {one["scenario"] for one in results.samples} == asked
         assert not any(one["errors"] for one in results.samples)
         assert {one["name"] for one in results.figures} == {"connection", "streams"}
