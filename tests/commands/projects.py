@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
 
+#: It waits for others, and is started often: without what it would ask them with.
 FLASK = """\
 import flask
-import requests
 
 app = flask.Flask(__name__)
 
@@ -19,6 +19,10 @@ app = flask.Flask(__name__)
 @app.get("/")
 def page():
     return f"flask of {flask.request.remote_addr} at {flask.request.host}"
+
+
+def ask():
+    import requests
 """
 
 VIEW = """\

@@ -30,7 +30,8 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 #: Has zsh complete in a terminal of its own, and prints each word that it offers. Ctrl-U removes
 #: the line, which must not be run. The terminal itself would obey Ctrl-U, and remove line and Tab,
-#: before zsh reads single keys: its editor says when it begins.
+#: before zsh reads single keys: its editor says when it begins. The answer is read by lines: with a
+#: pattern, `zpty` compares all that it has read after each letter.
 ZSH = r"""
 zmodload zsh/zpty
 zpty terminal zsh -f -i
@@ -47,8 +48,10 @@ zpty -r terminal text '*ready*'
 zpty -n -w terminal "$3"$'\t'
 zpty -n -w terminal $'\x15'
 zpty -w terminal 'echo en\d-of-it'
-zpty -r terminal text '*end-of-it*'
-print -r -- "$text"
+while zpty -r terminal text; do
+    print -rn -- "$text"
+    [[ $text == *end-of-it* ]] && break
+done
 """
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -60,7 +60,11 @@ Listen 127.0.0.1:80
 
 
 class Deployment:
-    """A project with all files that `init` writes, and the server that they start."""
+    """A project with all files that `init` writes, and the server that they start, once for all.
+
+    Attributes:
+        server: the server that runs.
+    """
 
     def __init__(self, kind: str, folder: Path, socket: str = "") -> None:
         self.kind = kind
@@ -72,15 +76,23 @@ class Deployment:
         self.folder = self.project / hidden
         self.ini = f"{hidden}/poorhttp.ini" if kind == "static" else "poorhttp.ini"
         self.unit = f"my-{kind}"
+        self.server: Program | None = None
 
-    @contextmanager
-    def serving(self) -> Iterator[Program]:
-        """Start the server, by the file alone."""
-        with Program(*command("serve", "-c", self.ini), cwd=self.project, merged=True) as server:
-            server.wait_line()
-            yield server
-            server.process.terminate()
-            assert server.wait() == 0, server.log()
+    def serving(self) -> Program:
+        """The server, started by the file alone."""
+        if self.server is None:
+            words = command("serve", "-c", self.ini)
+            self.server = Program(*words, cwd=self.project, merged=True)
+            self.server.wait_line()
+        return self.server
+
+    def stop(self) -> None:
+        """Stop the server if it runs."""
+        if self.server is not None:
+            server, self.server = self.server, None
+            with server:
+                server.process.terminate()
+                assert server.wait() == 0, server.log()
 
 
 @pytest.fixture(
@@ -98,18 +110,19 @@ def deployment(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterato
     deployment = Deployment(request.param, folder)
     with deployment.reserved:
         yield deployment
+        deployment.stop()
 
 
 #: Somebody who says to be others.
 FORGED = ("X-Forwarded-For: 203.0.113.1", "Forwarded: for=203.0.113.2")
 
 
-def answer(kind: str, port: int, *headers: str) -> None:
+def answer(kind: str, port: int, *headers: str, query: str = "") -> None:
     """Ask for the page, and check that it is that of the application."""
     host = "shop.example.org"
     with Connection(("127.0.0.1", port)) as connection:
         connection.host = host
-        response = connection.request("GET", "/", *headers)
+        response = connection.request("GET", f"/?{query}", *headers)
     expected = f"{kind} of 127.0.0.1 at {host}" if kind != "static" else "<p>static files\n"
     assert (response.status, response.body.decode()) == (200, expected)
 
@@ -180,8 +193,15 @@ FOR_HTTP2 = {
 }
 
 
-def ask_through(deployment: Deployment, name: str, folder: Path, *, http2: bool = False) -> str:
-    """Ask for the page through a web server; returns the log of the server."""
+def ask_through(deployment: Deployment, name: str, folder: Path, version: str = "1.1") -> str:
+    """Ask for the page through a web server; returns the version of HTTP that came to the server.
+
+    Args:
+        deployment: the project and its server.
+        name: the web server.
+        folder: for its files.
+        version: of HTTP to the server, as it is configured.
+    """
     need(name)
     program = PROGRAMS[name]
     folder.chmod(0o755)
@@ -190,7 +210,7 @@ def ask_through(deployment: Deployment, name: str, folder: Path, *, http2: bool 
     write = {"apache2": apache}.get(name) or globals()[name]
     write(deployment, folder, port)
     file = folder / f"main{program.suffix}"
-    if http2:
+    if version == "2.0":
         before, after = FOR_HTTP2[name]
         assert file.read_text().count("# HTTP/2 to the server") == 1
         assert file.read_text().count(before) == 1
@@ -199,25 +219,27 @@ def ask_through(deployment: Deployment, name: str, folder: Path, *, http2: bool 
     if name == "haproxy":
         words = [words[0], "-db", "-f", "main.cfg"]
     started = WebServer(*words, reserved=[reserved], cwd=folder, env=program.environment(folder))
-    with deployment.serving() as behind, started as server:
+    behind = deployment.serving()
+    with started as server:
         wait_for(server.is_listening, f"{name} listening")
         if name in ("haproxy", "apache2"):
             wait_for(lambda: status(port) == 200, "that the server is ready")
-        answer(deployment.kind, port, *FORGED)
-        behind.wait_log('"GET / ')
-        return behind.log()
+        query = f"{name}-{version}"
+        answer(deployment.kind, port, *FORGED, query=query)
+        behind.wait_log(f'"GET /?{query} HTTP/')
+        return behind.log().rpartition(f'"GET /?{query} HTTP/')[2].partition('"')[0]
 
 
 @pytest.mark.parametrize(("deployment", "name"), PAIRS, indirect=["deployment"])
 def test_a_web_server_in_front(deployment: Deployment, name: str, tmp_path: Path) -> None:
-    assert "GET / HTTP/1.1" in ask_through(deployment, name, tmp_path)
+    assert ask_through(deployment, name, tmp_path) == "1.1"
 
 
 @pytest.mark.parametrize(
     ("deployment", "name"), [("flask", name) for name in FOR_HTTP2], indirect=["deployment"]
 )
 def test_http2_to_the_server(deployment: Deployment, name: str, tmp_path: Path) -> None:
-    assert "GET / HTTP/2.0" in ask_through(deployment, name, tmp_path, http2=True)
+    assert ask_through(deployment, name, tmp_path, "2.0") == "2.0"
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +254,7 @@ def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
         ini.write_text(ini.read_text().replace("socket_mode = 0660", "socket_mode = 0666"))
         with deployment.reserved:
             yield deployment
+            deployment.stop()
 
 
 @pytest.mark.parametrize(
@@ -282,6 +305,7 @@ def test_units_are_right(deployment: Deployment, tmp_path: Path) -> None:
 def test_activated_by_the_program_of_systemd(deployment: Deployment) -> None:
     """With the command, the folder and the variables of the unit, at the socket of the other."""
     need("systemd-socket-activate")
+    deployment.stop()
     service = unit(deployment.folder / f"{deployment.unit}.service")
     socket = unit(deployment.folder / f"{deployment.unit}.socket")
     variables = [word for text in service.get("Environment", []) for word in shlex.split(text)]

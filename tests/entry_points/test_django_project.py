@@ -186,7 +186,7 @@ def test_debug(project: Path) -> None:
     with Started(*SERVE, cwd=project) as server:
         server.wait_log("poorhttp: DEBUG is on in the settings: Django shows every client")
         assert style(server) == (200, b"p { color: blue }\n")
-    with Started(*DEV, "--django", cwd=project) as server:
+    with Started(*DEV, "--django", cwd=project, reloads=False) as server:
         assert style(server) == (200, b"p { color: green }\n")
         assert "DEBUG" not in server.log()
 
