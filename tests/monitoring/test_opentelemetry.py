@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -35,48 +35,70 @@ def receiver() -> Iterator[Receiver]:
 # Traces
 
 
+class Tracing(NamedTuple):
+    """A server that sends its traces, and who receives them."""
+
+    server: Server
+    receiver: Receiver
+
+
+@pytest.fixture(scope="module")
+def shared(mode: str) -> Iterator[Tracing]:
+    """One for all tests with the same options."""
+    with Receiver() as receiver:
+        env = {**receiver.env, "OTEL_SERVICE_NAME": "shop"}
+        with Server(TRACED, mode, "--otel", "traces", env=env) as server:
+            yield Tracing(server, receiver)
+
+
+@pytest.fixture
+def tracing(shared: Tracing) -> Tracing:
+    """The same without a span of other tests: each of them waits for all of its own."""
+    shared.receiver.spans.clear()
+    return shared
+
+
 @pytest.mark.each_mode
-def test_a_span_for_each_request(mode: str, receiver: Receiver) -> None:
+def test_a_span_for_each_request(tracing: Tracing) -> None:
     """With the attributes of the conventions, and those of the application within it."""
-    env = {**receiver.env, "OTEL_SERVICE_NAME": "shop"}
-    with Server(TRACED, mode, "--otel", "traces", env=env) as server:
-        told = server.get("/work?a=1&sig=secret", "User-Agent: tests/1").json()
-        inner, outer = receiver.wait_spans(2)[::-1]
-        assert (inner.name, outer.name) == ("work", "GET")
-        assert inner.parent_span_id == outer.span_id
-        assert outer.trace_id.hex() == inner.trace_id.hex() == told["trace"]
-        assert outer.parent_span_id == b""
-        assert outer.kind == SERVER
-        assert outer.status.code == UNSET
-        assert outer.start_time_unix_nano <= inner.start_time_unix_nano
-        assert inner.end_time_unix_nano <= outer.end_time_unix_nano
-        assert attributes(outer) == {
-            "http.request.method": "GET",
-            "http.response.status_code": 200,
-            "url.path": "/work",
-            "url.query": "a=1&sig=REDACTED",
-            "url.scheme": "http",
-            "network.protocol.version": "1.1",
-            "server.address": "127.0.0.1",
-            "server.port": server.port,
-            "client.address": "127.0.0.1",
-            "user_agent.original": "tests/1",
-        }
-        assert {resource["service.name"] for _, resource in receiver.spans} == {"shop"}
+    server, receiver = tracing
+    told = server.get("/work?a=1&sig=secret", "User-Agent: tests/1").json()
+    inner, outer = receiver.wait_spans(2)[::-1]
+    assert (inner.name, outer.name) == ("work", "GET")
+    assert inner.parent_span_id == outer.span_id
+    assert outer.trace_id.hex() == inner.trace_id.hex() == told["trace"]
+    assert outer.parent_span_id == b""
+    assert outer.kind == SERVER
+    assert outer.status.code == UNSET
+    assert outer.start_time_unix_nano <= inner.start_time_unix_nano
+    assert inner.end_time_unix_nano <= outer.end_time_unix_nano
+    assert attributes(outer) == {
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "url.path": "/work",
+        "url.query": "a=1&sig=REDACTED",
+        "url.scheme": "http",
+        "network.protocol.version": "1.1",
+        "server.address": "127.0.0.1",
+        "server.port": server.port,
+        "client.address": "127.0.0.1",
+        "user_agent.original": "tests/1",
+    }
+    assert {resource["service.name"] for _, resource in receiver.spans} == {"shop"}
 
 
-def test_a_span_lasts_until_the_body_is_closed(mode: str, receiver: Receiver) -> None:
-    with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
-        assert server.get("/pieces").body == b"piece\n" * 3
-        outer, *inner = receiver.wait_spans(4)
-        assert [span.name for span in inner] == ["piece 0", "piece 1", "piece 2"]
-        assert {span.parent_span_id for span in inner} == {outer.span_id}
-        assert outer.end_time_unix_nano >= max(span.end_time_unix_nano for span in inner)
-        # What follows on the same thread is not part of it.
-        receiver.spans.clear()
-        assert server.get("/").status == 200
-        first, second = receiver.wait_spans(2)
-        assert (first.parent_span_id, second.parent_span_id) == (b"", first.span_id)
+def test_a_span_lasts_until_the_body_is_closed(tracing: Tracing) -> None:
+    server, receiver = tracing
+    assert server.get("/pieces").body == b"piece\n" * 3
+    outer, *inner = receiver.wait_spans(4)
+    assert [span.name for span in inner] == ["piece 0", "piece 1", "piece 2"]
+    assert {span.parent_span_id for span in inner} == {outer.span_id}
+    assert outer.end_time_unix_nano >= max(span.end_time_unix_nano for span in inner)
+    # What follows on the same thread is not part of it.
+    receiver.spans.clear()
+    assert server.get("/").status == 200
+    first, second = receiver.wait_spans(2)
+    assert (first.parent_span_id, second.parent_span_id) == (b"", first.span_id)
 
 
 def test_a_thread_is_left_without_a_span() -> None:
@@ -102,15 +124,15 @@ def test_a_thread_is_left_without_a_span() -> None:
     assert is_outside()
 
 
-def test_bodies_are_sent_as_without(mode: str, receiver: Receiver) -> None:
+def test_bodies_are_sent_as_without(tracing: Tracing) -> None:
     """A list has a length, a file is sent by the server itself."""
-    with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
-        assert server.get("/").get("Content-Length") is not None
-        file = server.get("/file")
-        assert b"Responses of each kind" in file.body
-        assert file.get("Content-Length") is not None
-        assert server.get("/written").body == b"written"
-        receiver.wait_spans(4)
+    server, receiver = tracing
+    assert server.get("/").get("Content-Length") is not None
+    file = server.get("/file")
+    assert b"Responses of each kind" in file.body
+    assert file.get("Content-Length") is not None
+    assert server.get("/written").body == b"written"
+    receiver.wait_spans(4)
 
 
 def test_asgi_applications(receiver: Receiver) -> None:
@@ -157,34 +179,34 @@ def test_errors(mode: str, receiver: Receiver) -> None:
         assert attributes(event)["exception.message"] == "nothing here"
 
 
-def test_the_trace_of_a_client_goes_on(mode: str, receiver: Receiver) -> None:
-    with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
-        told = server.get("/", f"traceparent: {PARENT}", "tracestate: a=1").json()
-        assert told["trace"] == PARENT.split("-")[1]
-        outer = receiver.wait_spans(2)[0]
-        assert outer.parent_span_id.hex() == PARENT.split("-")[2]
-        assert outer.trace_state == "a=1"
-        receiver.spans.clear()
-        # A malformed one is not one.
-        told = server.get("/", "traceparent: 00-x-y-01").json()
-        assert told["trace"] != PARENT.split("-")[1]
-        assert receiver.wait_spans(2)[0].parent_span_id == b""
-        # Not sampled there, not sampled here.
-        receiver.spans.clear()
-        server.get("/", f"traceparent: {PARENT[:-1]}0")
-        server.get("/")
-        assert len(receiver.wait_spans(2)) == 2
+def test_the_trace_of_a_client_goes_on(tracing: Tracing) -> None:
+    server, receiver = tracing
+    told = server.get("/", f"traceparent: {PARENT}", "tracestate: a=1").json()
+    assert told["trace"] == PARENT.split("-")[1]
+    outer = receiver.wait_spans(2)[0]
+    assert outer.parent_span_id.hex() == PARENT.split("-")[2]
+    assert outer.trace_state == "a=1"
+    receiver.spans.clear()
+    # A malformed one is not one.
+    told = server.get("/", "traceparent: 00-x-y-01").json()
+    assert told["trace"] != PARENT.split("-")[1]
+    assert receiver.wait_spans(2)[0].parent_span_id == b""
+    # Not sampled there, not sampled here.
+    receiver.spans.clear()
+    server.get("/", f"traceparent: {PARENT[:-1]}0")
+    server.get("/")
+    assert len(receiver.wait_spans(2)) == 2
 
 
-def test_methods_that_clients_invent(mode: str, receiver: Receiver) -> None:
+def test_methods_that_clients_invent(tracing: Tracing) -> None:
     """The names of spans are few."""
-    with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
-        with server.connect() as connection:
-            assert connection.request("BREW", "/").status == 200
-        outer = receiver.wait_spans(2)[0]
-        assert outer.name == "HTTP"
-        assert attributes(outer)["http.request.method"] == "_OTHER"
-        assert attributes(outer)["http.request.method_original"] == "BREW"
+    server, receiver = tracing
+    with server.connect() as connection:
+        assert connection.request("BREW", "/").status == 200
+    outer = receiver.wait_spans(2)[0]
+    assert outer.name == "HTTP"
+    assert attributes(outer)["http.request.method"] == "_OTHER"
+    assert attributes(outer)["http.request.method_original"] == "BREW"
 
 
 def test_spans_of_a_worker_that_ends_arrive(mode: str, receiver: Receiver) -> None:
