@@ -32,7 +32,6 @@ from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 from loadtests.measure.resources import living
-from loadtests.programs import ROOT
 from loadtests.reporting.model import Bars, Table
 from loadtests.reporting.provenance import lost
 from loadtests.servers.registry import named
@@ -475,25 +474,15 @@ def test_waiting_for_cores_is_read_from_the_kernel() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_the_command(project: Path) -> None:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "loadtests", "advise", "app.py", "--budget=2"),
-            *("--modes", "single,threading", "--max-workers", "1", "--max-threads", "2"),
-            *("--connections", "4"),
-            *("--output", "out.jsonl", "--page", "out.html"),
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "[http]" in done.stdout
+def test_the_command(project: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["app.py", "--budget=2", "--modes=single,threading", "--max-workers=1"]
+    words += ["--max-threads=2", "--connections=4", "--output=out.jsonl", "--page=out.html"]
+    assert lab("advise", *words) == 0
+    said = capsys.readouterr().out
+    assert "[http]" in said
     assert "app.py" in checked(project / "poorhttp.ini")
     file = project / "pasted.ini"
-    file.write_text(done.stdout[done.stdout.index("[http]") :].split("\n\n")[0], encoding="utf-8")
+    file.write_text(said[said.index("[http]") :].split("\n\n")[0], encoding="utf-8")
     assert "app.py" in checked(file)
     records = store.load([project / "out.jsonl"])
     assert {"run", "sample", "note"} <= {record["record"] for record in records}

@@ -102,23 +102,22 @@ def test_an_unknown_study(refused: Callable[..., str]) -> None:
     assert "no study is called 'serail'" in refused("compare", "serail", "--tiny")
 
 
-def test_no_room_for_the_results(tmp_path: Path) -> None:
+def test_no_room_for_the_results(
+    tmp_path: Path, lab: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """They are told all the same, and what is in the file is whole."""
     path = tmp_path / "results.jsonl"
     note = {"record": "note", "run": "0", "text": "x" * (ROOM - 400)}
     path.write_text(json.dumps(note) + "\n")
-    lab = subprocess.run(
-        [*LAB, *STUDY, "--output", str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, ROOM)),
-        timeout=HANG,
-    )
-    assert lab.returncode == 1
-    assert f"not kept: {path}: " in lab.stderr
-    assert "poorhttp single" in lab.stdout
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, most[1]))
+    try:
+        assert lab(*STUDY, "--output", str(path)) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    said = capsys.readouterr()
+    assert f"not kept: {path}: " in said.err
+    assert "poorhttp single" in said.out
     assert all(json.loads(line) for line in path.read_text().splitlines())
     assert path.stat().st_size <= ROOM
 

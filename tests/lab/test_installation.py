@@ -11,6 +11,7 @@ import site
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,26 @@ APPLICATION = """\
 def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
     return [b"ok"]
+"""
+#: Runs commands of the lab in forks of a process that has imported it. Takes their words as JSON, a
+#: line for each, and answers with the exit code; their output goes to its standard error.
+FORKING = """\
+import json, os, sys
+from pathlib import Path
+import poorlab
+sys.path.insert(0, str(Path(poorlab.__file__).with_name("lab")))
+import loadtests.__main__
+import loadtests.reporting.page
+for line in sys.stdin:
+    if (pid := os.fork()) == 0:
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+else:
+    sys.exit()
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.dup2(2, 1)
+sys.argv = ["poorlab", *json.loads(line)]
+sys.exit(poorlab.main())
 """
 LOG = '127.0.0.1 - - [12/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 2\n'
 #: What `pip` fetches, and comparisons (test_verdict.py).
@@ -80,13 +101,18 @@ def poorlab(python: Path, clone: Path) -> Path:
     return python.with_name("poorlab")
 
 
+def own_environ(environ: dict[str, str]) -> dict[str, str]:
+    """The environment with these variables, and without the path of the tests' modules."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**kept, **environ}
+
+
 def ended(command: list[str], folder: Path, **environ: str) -> str:
     """What a command prints, run in a folder; it must not fail."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**kept, **environ},
+        env=own_environ(environ),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -146,9 +172,11 @@ def guided() -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def reader(poorlab: Path, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+def reader(poorlab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """A reader of the guide, in a folder with two applications and nothing else."""
-    return Reader(poorlab, tmp_path_factory.mktemp("reader"))
+    one = Reader(poorlab, tmp_path_factory.mktemp("reader"))
+    yield one
+    one.end()
 
 
 class Reader:
@@ -169,11 +197,40 @@ class Reader:
         for name in ("gunicorn", "uwsgi"):
             (programs / name).symlink_to(Path(sys.executable).with_name(name))
 
-    def run(self, *words: str) -> str:
+        path = f"{self.poorlab.parent}:{programs}"
+        self.environ = {"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")}
+        self.forking: subprocess.Popen[str] | None = None
+
+    def end(self) -> None:
+        """Ends the process that forks."""
+        if self.forking:
+            self.forking.communicate(timeout=HANG)
+
+    def execute(self, *words: str) -> str:
         """What a command prints; it must not fail."""
-        path = f"{self.poorlab.parent}:{self.folder / 'programs'}"
-        cache = str(self.folder / "cache")
-        return ended([str(self.poorlab), *words], self.folder, PATH=path, XDG_CACHE_HOME=cache)
+        return ended([str(self.poorlab), *words], self.folder, **self.environ)
+
+    def run(self, *words: str) -> None:
+        """Runs a command, as a fork, which is started quickly; it must not fail."""
+        said = self.poorlab.with_name("said.txt")
+        if self.forking is None:
+            with said.open("w") as output:
+                self.forking = subprocess.Popen(
+                    [str(self.poorlab.with_name("python")), "-c", FORKING],
+                    cwd=self.folder,
+                    env=own_environ(self.environ),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                )
+        assert self.forking.stdin
+        assert self.forking.stdout
+        before = said.stat().st_size
+        self.forking.stdin.write(f"{json.dumps(words)}\n")
+        self.forking.stdin.flush()
+        code = self.forking.stdout.readline()
+        assert code == "0\n", said.read_bytes()[before:].decode()
 
     def results(self) -> list[Path]:
         """The files of results, the newest last."""
@@ -200,7 +257,8 @@ def test_a_command_of_the_guide(reader: Reader, words: list[str]) -> None:
         shutil.copy(reader.results()[-1], reader.folder / "results.jsonl")
     elif words[0] == "serial" and not {"--servers", "--command"} & {*words}:
         words += ["--servers", "gunicorn sync 2"]
-    reader.run(*words)
+    # The first as it is installed; what follows has the same start.
+    (reader.execute if words == guided()[0] else reader.run)(*words)
 
 
 def test_what_the_commands_of_the_guide_made(reader: Reader) -> None:
@@ -212,7 +270,7 @@ def test_what_the_commands_of_the_guide_made(reader: Reader) -> None:
         samples = [one for one in records(path, "missing") if one["record"] == "sample"]
         assert samples
         measured |= {one["server"] for one in samples}
-    assert "|" in reader.run("report", str(reader.results()[-1]))
+    assert "|" in reader.execute("report", str(reader.results()[-1]))
     assert "<svg" in (reader.folder / "page.html").read_text(encoding="utf-8")
     # By commands of the reader's own.
     assert {"gunicorn", "mine"} <= measured
