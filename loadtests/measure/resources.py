@@ -36,9 +36,9 @@ class Living(NamedTuple):
 
 def stat(process: int | str) -> list[str]:
     """The fields of /proc/PID/stat from the state on; none if it has ended."""
-    with suppress(OSError), open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as it:
+    with suppress(OSError), open(f"/proc/{process}/stat", "rb", 0) as it:
         # The command stands in parentheses and may hold anything, parentheses included.
-        return it.read().rpartition(")")[2].split()
+        return it.read().rpartition(b")")[2].decode("ascii").split()
     return []
 
 
