@@ -194,11 +194,14 @@ def test_manage(project: Path, before: str, after: str, said: str) -> None:
 
 
 def test_the_command(project: Path) -> None:
-    """Its address beats the environment."""
+    """Its address beats the environment. What the checks find is said, and the server begins."""
+    write(project, {"site1/urls.py": URLS.replace("index)]", "index), None]")})
     env = {"POORHTTP_BIND": "[::1]:0"}
-    with Started(*MANAGED, "127.0.0.1:0", "--threads", "3", cwd=project, env=env) as server:
+    words = (*MANAGED, "127.0.0.1:0", "--threads", "3")
+    with Started(*words, cwd=project, env=env, reloads=False) as server:
         assert server.urls.startswith("http://127.0.0.1:")
-        wait_for(lambda: "System check identified no issues" in server.output(), "the checks")
+        server.wait_log("urls.E004")
+        server.wait_log("System check identified 1 issue (0 silenced)")
         assert ask(server, "/").body == b"site1.settings: "
         assert serves_files(server)
 
@@ -210,12 +213,3 @@ def test_the_command(project: Path) -> None:
 def test_an_address_as_runserver_takes_it(address: str, bind: str) -> None:
     command = DevCommand([address, "--debug=off"], "manage.py dev")
     assert f"--bind={bind}" in command.words("shop")
-
-
-def test_what_the_checks_find_is_said_and_the_server_begins(project: Path) -> None:
-    broken = (
-        "from django.urls import path\nurlpatterns = [path('/x', lambda request: None), None]\n"
-    )
-    write(project, {"site1/urls.py": broken})
-    with Started(*MANAGED, cwd=project, tracebacks=True, reloads=False) as server:
-        server.wait_log("urls.E004")

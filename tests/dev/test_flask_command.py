@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from flask.cli import ScriptInfo
+from flask.cli import FlaskGroup, ScriptInfo
 
-from poorhttp.plugins.discovery import flask_command
+from poorhttp.plugins.discovery import flask_command, flask_files
 from poorhttp.plugins.discovery.search import of_flask
 from poorhttp.plugins.discovery.source.python import Sources
 from tests.support.development import DEV, Started, save, write
 from tests.support.installed import installed
-from tests.testkit.server import ROOT, wait_for
+from tests.testkit.server import ROOT, command, wait_for
 
 SHOP = """
 import os
@@ -42,11 +43,12 @@ APP = "from shop import create_app\nsite = create_app('site')\n"
 
 FLASK = (sys.executable, "-m", "flask")
 
+#: A watcher, a fork server and a process that stands by take as long as all the rest.
+OFF = {"POORHTTP_AUTORELOAD": "off"}
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project, and beside it what an installation of ours says: where the command is."""
-    installed(tmp_path / "installed")
     write(
         tmp_path,
         {
@@ -61,10 +63,38 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def env(project: Path, **extra: str) -> dict[str, str]:
-    return {"PYTHONPATH": f"{ROOT}:{project.parent / 'installed'}", **extra}
+@pytest.fixture
+def variables() -> Iterator[None]:
+    """Variables of the environment that a test sets, or Flask."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
+def become(project: Path, words: str, patch: pytest.MonkeyPatch, **more: str) -> Started:
+    """The server that a process of Flask's command becomes, which is this one until then."""
+    executed: list[str] = []
+
+    def execute(_: str, command_line: list[str]) -> None:
+        executed.extend(command_line)
+        raise SystemExit
+
+    os.environ.update(more)
+    started_with = set(os.environ)
+    patch.setattr(flask_files, "started_with", lambda: started_with)
+    patch.setattr(os, "execv", execute)
+    patch.setattr(sys, "argv", ["flask", *words.split()])
+    patch.chdir(project)
+    group = FlaskGroup()
+    group.add_command(flask_command.command)
+    CliRunner().invoke(group, words.split(), catch_exceptions=False)
+    at = executed.index("-m") + 1
+    assert executed[at] == "poorhttp"
+    return Started(*command(*executed[at + 1 :]), cwd=project, env=more)
+
+
+@pytest.mark.usefixtures("variables")
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
@@ -73,9 +103,10 @@ def env(project: Path, **extra: str) -> dict[str, str]:
         ("--no-debug --app shop/web dev", "shop in shop, debug False"),
     ],
 )
-def test_what_is_served(project: Path, words: str, answer: str) -> None:
-    started = Started(*FLASK, *words.split(), cwd=project, env=env(project), reloads=False)
-    with started as server:
+def test_what_is_served(
+    project: Path, monkeypatch: pytest.MonkeyPatch, words: str, answer: str
+) -> None:
+    with become(project, words, monkeypatch, **OFF) as server:
         assert server.get("/").body.decode() == answer
 
 
@@ -136,7 +167,6 @@ def app(environ, start_response):
 
 
 def files_project(folder: Path) -> None:
-    installed(folder / "installed")
     write(
         folder,
         {
@@ -154,8 +184,10 @@ def test_files_of_variables(tmp_path: Path) -> None:
     """`.env` and `.flaskenv` have their latest values, and those of the environment stay."""
     files_project(tmp_path)
     project = tmp_path / "project"
-    shown = {"SHOWN": "BOTH F TAKEN ABOVE", "TAKEN": "environment"}
-    with Started(*FLASK, "dev", cwd=project, env=env(project, **shown)) as server:
+    # What an installation of ours says: where the command is.
+    env = installed(tmp_path / "installed")
+    env |= {"SHOWN": "BOTH F TAKEN ABOVE", "TAKEN": "environment"}
+    with Started(*FLASK, "dev", cwd=project, env=env) as server:
         assert server.get("/").body == b"env flaskenv environment - True one"
         save(project / ".env", "BOTH=saved\nTAKEN=saved\n")
         wait_for(lambda: server.get("/").body == b"saved flaskenv environment - True one", "it")
@@ -169,6 +201,7 @@ def test_files_of_variables(tmp_path: Path) -> None:
         wait_for(lambda: server.get("/").body == b"- - environment above False two", "it")
 
 
+@pytest.mark.usefixtures("variables")
 @pytest.mark.parametrize(
     ("words", "extra", "answer"),
     [
@@ -178,25 +211,30 @@ def test_files_of_variables(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_of_variables(
-    tmp_path: Path, words: str, extra: dict[str, str], answer: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    extra: dict[str, str],
+    answer: str,
 ) -> None:
     files_project(tmp_path)
     project = tmp_path / "project"
     write(project, {"other": "BOTH=other\n"})
-    variables = env(project, SHOWN="BOTH F", **extra)
     saves = "env-file" in words
-    with Started(*FLASK, *words.split(), cwd=project, env=variables, reloads=saves) as server:
+    more = {**extra, **({} if saves else OFF)}
+    with become(project, words, monkeypatch, SHOWN="BOTH F", **more) as server:
         assert server.get("/").body.decode() == answer
         if saves:
             save(project / "other", "BOTH=saved\n")
             wait_for(lambda: server.get("/").body == b"saved flaskenv True one", "the new value")
 
 
-def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("variables")
+def test_options_in_a_file_of_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files_project(tmp_path)
     project = tmp_path / "project"
     write(project, {".env": "POORHTTP_THREADS=3\nPOORHTTP_MODE=single\n"})
-    with Started(*FLASK, "dev", cwd=project, env=env(project, SHOWN="BOTH")) as server:
+    with become(project, "dev", monkeypatch, SHOWN="BOTH") as server:
         assert server.mode == "single"
         # If one is wrong, the version that goes on keeps its variables.
         save(project / ".env", "POORHTTP_THREADS=many\nBOTH=saved\n")
@@ -212,7 +250,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     """When they are saved: then the version before goes on."""
     files_project(tmp_path)
     project = tmp_path / "project"
-    with Started(*DEV, cwd=project, env=env(project, SHOWN="BOTH")) as server:
+    with Started(*DEV, cwd=project, env={"SHOWN": "BOTH"}) as server:
         for times, (text, said) in enumerate(
             (
                 ("A=a\0b\n", "'A' cannot be a variable of the environment"),
@@ -241,7 +279,7 @@ def test_a_file_of_variables_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path / ".env", 65534, -1)
     os.chown(project / ".flaskenv", 65533, -1)
     os.chown(project, 65533, -1)
-    variables = env(project, SHOWN="ABOVE BOTH")
+    variables = {"SHOWN": "ABOVE BOTH"}
     with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
         assert server.get("/").body == b"- flaskenv True one"
         assert server.log().count(f"{tmp_path}/.env: not read, because it belongs to user ") == 1
@@ -254,8 +292,7 @@ def test_files_without_their_library(tmp_path: Path) -> None:
     files_project(tmp_path)
     project = tmp_path / "project"
     write(tmp_path, {"hidden/dotenv.py": "raise ImportError('hidden')\n", "project/app.py": READS})
-    variables = env(project, SHOWN="BOTH")
-    variables["PYTHONPATH"] = f"{tmp_path}/hidden:{variables['PYTHONPATH']}"
+    variables = {"SHOWN": "BOTH", "PYTHONPATH": f"{tmp_path}/hidden:{ROOT}"}
     with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
         assert server.get("/").body.startswith(b"- True ")
         assert sum("python-dotenv" in line for line in server.log().splitlines()) == 1

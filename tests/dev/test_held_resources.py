@@ -71,18 +71,22 @@ def follow(server: Server, version: int) -> None:
     wait_for(is_served, f"version {version}")
 
 
-@pytest.mark.parametrize("kind", TAKES)
 @pytest.mark.parametrize("reload", ["on", pytest.param("full", marks=pytest.mark.full)])
-def test_saves_of_an_application_that_holds_something(
-    kind: str, reload: str, project: ProjectFolder
-) -> None:
+def test_saves_of_an_application_that_holds_something(reload: str, project: ProjectFolder) -> None:
     port = free_port()
-    save(project, kind, 1, port)
+    save(project, "port", 1, port)
     with project.develop("threading", "--autoreload", reload) as server:
-        for version in range(1, 4):
-            save(project, kind, version, port)
-            follow(server, version)
+        for first, kind in enumerate(TAKES, 1):
+            for version in (3 * first, 3 * first + 1, 3 * first + 2):
+                save(project, kind, version, port)
+                follow(server, version)
         assert "an error page" not in server.log()
+        # A reload of the configuration frees it, too.
+        save(project, "port", version + 1, port)
+        follow(server, version + 1)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        follow(server, version + 1)
         assert "Traceback" not in server.log()
 
 
@@ -109,31 +113,24 @@ def test_threads_of_an_old_version_end_and_it_tidies_up(mode: str, project: Proj
         assert not (project.folder / "held.pid").exists()
 
 
-@pytest.mark.parametrize("kind", ["port", "exits"])
-def test_what_a_long_request_holds_is_taken_when_it_has_ended(
-    kind: str, project: ProjectFolder
-) -> None:
-    port = free_port()
-    save(project, kind, 1, port)
-    with project.develop(launcher=IMPATIENT, tracebacks=True) as server:
-        with server.connect() as client:
-            client.send(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
-            wait_for((project.folder / "waits").exists, "the request")
-            save(project, kind, 2, port)
-            wait_text(server, {"port": "Address already in use", "exits": "ended with 3"}[kind])
-            server.wait_log("when that has ended, this one is loaded again")
-            (project.folder / "go").write_text("")
-            assert client.response().body == b"version 1"
-        wait_text(server, "version 2")
-
-
-def test_a_reload_of_the_configuration_frees_what_is_held(project: ProjectFolder) -> None:
+def test_what_a_long_request_holds_is_taken_when_it_has_ended(project: ProjectFolder) -> None:
     port = free_port()
     save(project, "port", 1, port)
-    with project.develop() as server:
-        save(project, "port", 2, port)
-        follow(server, 2)
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded: the new version serves")
-        follow(server, 2)
-        assert "Traceback" not in server.log()
+    said = {"port": "Address already in use", "exits": "ended with 3"}
+    with project.develop(launcher=IMPATIENT, tracebacks=True) as server:
+        for times, (kind, why) in enumerate(said.items(), 1):
+            version = 2 * times
+            if kind != "port":
+                save(project, kind, version - 1)
+                follow(server, version - 1)
+            with server.connect() as client:
+                client.send(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
+                wait_for((project.folder / "waits").exists, "the request")
+                save(project, kind, version, port)
+                wait_text(server, why)
+                server.wait_log("when that has ended, this one is loaded again", times)
+                (project.folder / "go").write_text("")
+                assert client.response().body == b"version %d" % (version - 1)
+            wait_text(server, f"version {version}")
+            for name in ("waits", "go"):
+                (project.folder / name).unlink()

@@ -17,22 +17,21 @@ ESCAPE = "\x1b"
 
 
 @cache
-def in_pipe(name: str = "", **env: str) -> str:
-    """What is printed to a pipe; without a name all that is in `SHOWN`."""
-    done = run(sys.executable, SHOW, *([name] if name else SHOWN), env=env)
+def piped(*names: str, **env: str) -> list[str]:
+    """What is printed to a pipe, for each name."""
+    done = run(sys.executable, SHOW, *names, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    return done.stderr.removesuffix("\f")
+    return done.stderr.split("\f")
 
 
 @cache
-def in_terminal(name: str = "", **env: str) -> str:
-    """What is printed to a terminal; without a name all that is in `SHOWN`."""
+def displayed(*names: str, **env: str) -> list[str]:
+    """What is printed to a terminal, for each name."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
         everything = {**environment(env), "TERM": "xterm-256color"}
-        names = [name] if name else SHOWN
         os.execve(sys.executable, [sys.executable, SHOW, *names], everything)
     shown = b""
     try:
@@ -43,7 +42,15 @@ def in_terminal(name: str = "", **env: str) -> str:
         pass
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return shown.decode().replace("\r\n", "\n").removesuffix("\f")
+    return shown.decode().replace("\r\n", "\n").split("\f")
+
+
+def in_pipe(name: str) -> str:
+    return piped(*SHOWN)[[*SHOWN].index(name)]
+
+
+def in_terminal(name: str) -> str:
+    return displayed(*SHOWN)[[*SHOWN].index(name)]
 
 
 def plain(text: str) -> str:
@@ -61,13 +68,14 @@ SHOWN = {
     "/syntax": "SyntaxError: invalid syntax",
     "/command": "ValueError: clear \\x1b[2J all",
     "/large": "ValueError: vvv",
+    "/mako": "AttributeError",
+    **({"/grouped": "ValueError: before, with"} if sys.version_info >= (3, 11) else {}),
 }
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_everywhere(name: str) -> None:
-    at = [*SHOWN].index(name)
-    pipe, terminal = in_pipe().split("\f")[at], in_terminal().split("\f")[at]
+    pipe, terminal = in_pipe(name), in_terminal(name)
     for text in (pipe, plain(terminal)):
         assert text.startswith(f"GET {name}: it failed\n")
         assert text.endswith("\n")
@@ -132,6 +140,6 @@ def test_template() -> None:
 def test_colour() -> None:
     colour = re.compile(r"\x1b\[[\d;]*3\d")
     assert colour.search(in_terminal("/before"))
-    assert not colour.search(in_terminal("/before", NO_COLOR="1"))
-    assert colour.search(in_pipe("/before", FORCE_COLOR="1", TERM="xterm-256color"))
-    assert ESCAPE not in in_pipe("/before", NO_COLOR="1")
+    assert not colour.search(displayed("/before", NO_COLOR="1")[0])
+    assert colour.search(piped("/before", FORCE_COLOR="1", TERM="xterm-256color")[0])
+    assert ESCAPE not in piped("/before", NO_COLOR="1")[0]

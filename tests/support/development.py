@@ -122,9 +122,7 @@ class ProjectFolder:
     ) -> Iterator[Server]:
         """Serve it with `poorhttp dev`."""
         options = ("--access-log", "off", *options)
-        # As everybody has it: compiled modules are kept, and must not be taken for new ones.
-        env = {"PYTHONDONTWRITEBYTECODE": "", **more.pop("env", {})}
-        with Server(target, mode, *options, cwd=self.folder, verb="dev", env=env, **more) as server:
+        with Server(target, mode, *options, cwd=self.folder, verb="dev", **more) as server:
             yield server
 
 
