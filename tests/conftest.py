@@ -213,9 +213,14 @@ def versions(tmp_path: Path) -> Versions:
 
 
 @pytest.fixture(scope="module")
-def serve(mode: str) -> Iterator[Serve]:
-    """Servers shared by the tests of a module in one mode; stopped and checked at its end."""
+def serve(mode: str, request: pytest.FixtureRequest) -> Iterator[Serve]:
+    """Servers shared by the tests of a module in one mode; stopped and checked at its end.
+
+    A module in which `ALONE` is true has no test of main process and workers: the servers are one
+    process each, where they can, which takes half of the time.
+    """
     running: dict[tuple[object, ...], Server] = {}
+    alone = getattr(request.module, "ALONE", False) and mode != "forking"
 
     def start(
         app: str,
@@ -225,6 +230,8 @@ def serve(mode: str) -> Iterator[Serve]:
     ) -> Server:
         key = (app, options, tracebacks, bind)
         if key not in running:
+            if alone and "--workers" not in options:
+                options = (*options, "--supervisor", "off")
             running[key] = Server(app, mode, *options, tracebacks=tracebacks, bind=bind)
         return running[key]
 

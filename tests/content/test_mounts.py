@@ -18,6 +18,9 @@ from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
 from tests.testkit.server import Server
 
+#: The servers of `serve` are one process each: no test of them is about workers.
+ALONE = True
+
 APP = "tests.apps.mounted"
 MOUNTS = ("--mount", f"/a={APP}:two", "--mount", f"/a/b={APP}:three")
 

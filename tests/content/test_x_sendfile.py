@@ -14,6 +14,10 @@ from tests.packages import need
 from tests.testkit.client import HANG, Response
 from tests.testkit.server import Server, wait_for
 
+#: The servers of `serve` are one process each: no test of them is about workers.
+ALONE = True
+
+
 # The core opens and sends these files, in all modes alike.
 APP = "tests/apps/deliverer.py"
 

@@ -17,6 +17,9 @@ from tests.support.http2_client import Client, Stream, client, tls
 from tests.testkit.client import Connection
 from tests.testkit.server import Program, Server, command, run
 
+#: The servers of `serve` are one process each: no test of them is about workers.
+ALONE = True
+
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 STREAMED = "tests/apps/streamed.py"
@@ -126,7 +129,6 @@ def test_responses(serve: Serve) -> None:
                 assert stream.get("date")
 
 
-@pytest.mark.each_mode
 def test_the_environ(serve: Serve) -> None:
     server = serve(ECHO, ON)
     fields = (("user-agent", "me"), ("cookie", "a=1"), ("cookie", "b=2"), ("x-one", "a"))

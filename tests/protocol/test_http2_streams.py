@@ -22,6 +22,9 @@ from tests.testkit import process
 from tests.testkit.process import children
 from tests.testkit.server import AT_ONCE, Server, wait_for
 
+#: The servers of `serve` are one process each: no test of them is about workers.
+ALONE = True
+
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 GATE = "tests/apps/gate.py"

@@ -55,7 +55,21 @@ def test_who_hangs_is_interrupted(mode: str) -> None:
         server.wait_log(stacks, len(paths))
         assert server.log().count(stacks) == len(paths)
         assert hung_in(server) == [path[1:] for path in paths]
+        check_that_an_answer_is_cut_short(server, "nap")
+        server.wait_log("closed\n", 2)
+        server.wait_log("the application was interrupted, its response was cut short", 2)
         assert "cannot be interrupted" not in server.log()
+
+
+def check_that_an_answer_is_cut_short(server: Server, way: str) -> None:
+    """One that was begun; and one without length or chunks does not look complete."""
+    connection = server.connect()
+    with pytest.raises(BadResponse, match="ended"):
+        connection.request("GET", f"/pieces?{way}")
+    connection = server.connect()
+    connection.send(f"GET /pieces?{way} HTTP/1.0\r\n\r\n".encode())
+    connection.rest()
+    assert connection.was_reset
 
 
 def test_all_threads_are_logged() -> None:
@@ -164,25 +178,12 @@ def test_a_stop_whose_time_is_over_names_what_it_ends(
         server.ended()
 
 
-@pytest.mark.parametrize(
-    ("mode", "way"), each_value(DIFFERENT, ["nap", "swallow"]), indirect=["mode"]
-)
-def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
-    """And one without length or chunks does not look complete."""
+def test_an_answer_of_who_cannot_be_interrupted_is_cut_short(mode: str) -> None:
+    """Of who can: `test_who_hangs_is_interrupted`."""
     with Server(SLOW, mode, *SOON) as server:
-        connection = server.connect()
-        with pytest.raises(BadResponse, match="ended"):
-            connection.request("GET", f"/pieces?{way}")
-        connection = server.connect()
-        connection.send(f"GET /pieces?{way} HTTP/1.0\r\n\r\n".encode())
-        connection.rest()
-        assert connection.was_reset
-        if way == "nap":
-            server.wait_log("closed\n", 2)
-            server.wait_log("the application was interrupted, its response was cut short", 2)
-        else:
-            server.wait_log("the application cannot be interrupted: its response was cut short", 2)
-            server.kill()
+        check_that_an_answer_is_cut_short(server, "swallow")
+        server.wait_log("the application cannot be interrupted: its response was cut short", 2)
+        server.kill()
 
 
 @pytest.mark.each_mode

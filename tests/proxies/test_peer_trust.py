@@ -25,6 +25,9 @@ from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import READY, Server
 
+#: The servers of `serve` are one process each: no test of them is about workers.
+ALONE = True
+
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
 #: Of version 1, over IPv4.

@@ -47,6 +47,9 @@ from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
 
+#: The servers of `serve` are one process each: no test of them is about workers.
+ALONE = True
+
 Clients = tuple[trustme.CA, str]
 
 
