@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from loadtests.reporting.model import Panels
 from loadtests.studies import auto
 from tests.lab.studies.small_run import chosen, failures, run, tables
 
 
-def test_a_small_run(tmp_path: Path) -> None:
+def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Half of a day.
+    monkeypatch.setattr(auto, "DAY_LONG", auto.DAY_LONG[:3])
     servers = chosen(auto.STUDY, "poorhttp auto", "poorhttp threads 8")
     results = run(auto.STUDY, tmp_path, servers, names=(auto.NAME, auto.DAY))
     assert not failures(results)
