@@ -27,7 +27,7 @@ from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
 from tests.support.each_value import DIFFERENT
 from tests.support.nobody import Nobody
-from tests.testkit.server import MODES, Server, stop_all
+from tests.testkit.server import MODES, Server, alone, stop_all
 from tests.testkit.versions import Versions
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def serve(mode: str, request: pytest.FixtureRequest) -> Iterator[Serve]:
     process each, where they can, which takes half of the time.
     """
     running: dict[tuple[object, ...], Server] = {}
-    alone = getattr(request.module, "ALONE", False) and mode != "forking"
+    more = alone(mode) if getattr(request.module, "ALONE", False) else ()
 
     def start(
         app: str,
@@ -230,9 +230,8 @@ def serve(mode: str, request: pytest.FixtureRequest) -> Iterator[Serve]:
     ) -> Server:
         key = (app, options, tracebacks, bind)
         if key not in running:
-            if alone and "--workers" not in options:
-                options = (*options, "--supervisor", "off")
-            running[key] = Server(app, mode, *options, tracebacks=tracebacks, bind=bind)
+            words = options if "--workers" in options else (*options, *more)
+            running[key] = Server(app, mode, *words, tracebacks=tracebacks, bind=bind)
         return running[key]
 
     yield start

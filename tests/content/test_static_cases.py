@@ -17,7 +17,7 @@ from tests.support.http2_as_http1 import StreamConnection
 from tests.support.nobody import IS_ROOT
 from tests.testkit.cases.static_files import Case, Site, read_cases
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import Server, stop_all, wait_for
+from tests.testkit.server import Server, alone, stop_all, wait_for
 
 CASES = by_file(read_cases())
 #: Who is root may read everything, unless that is taken away.
@@ -45,7 +45,12 @@ def publish(mode: str, site: Site) -> Iterator[Publish]:
     def start(options: tuple[str, ...]) -> Server:
         if options not in running:
             server = Server(
-                f"static:{site.folder}", mode, "--http2=on", *options, launcher=LAUNCHER
+                f"static:{site.folder}",
+                mode,
+                "--http2=on",
+                *alone(mode),
+                *options,
+                launcher=LAUNCHER,
             )
             running[options] = server
             # What has changed just now could change again unnoticed: until then tags are weak.

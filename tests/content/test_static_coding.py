@@ -12,7 +12,7 @@ import pytest
 
 from tests.apps.compressed import text
 from tests.testkit.client import Response
-from tests.testkit.server import Server
+from tests.testkit.server import Server, alone
 
 # The core compresses and sends these files, in all modes alike.
 GZIP = "Accept-Encoding: gzip"
@@ -56,9 +56,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server of the folder, with a cache and without."""
     options = ("--compress=on", "--static-listing=on", "--static-not-found", "404.html")
-    with Server(
-        f"static:{folder}", "threading", *options, "--static-cache", request.param
-    ) as server:
+    options += ("--static-cache", request.param, *alone("threading"))
+    with Server(f"static:{folder}", "threading", *options) as server:
         yield server
 
 

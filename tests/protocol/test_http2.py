@@ -15,7 +15,7 @@ from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, Stream, client, tls
 from tests.testkit.client import Connection
-from tests.testkit.server import Program, Server, command, run
+from tests.testkit.server import Program, Server, alone, command, run
 
 #: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
@@ -58,7 +58,7 @@ def test_ways_in(value: str, folder: Path, tmp_path: Path) -> None:
     files = str(tmp_path / "pem")
     for trusted in (False, True):
         trust = ("--trusted-proxies", "127.0.0.1") if trusted else ()
-        options = (f"--http2={value}", *trust, "--tls-certificate", files)
+        options = (f"--http2={value}", *trust, "--tls-certificate", files, *alone("threading"))
         plain, from_proxy, unix, alpn = WAYS[value]
         with Server(ECHO, "threading", *options, bind=bind) as server:
             port = server.port_of("http")

@@ -12,7 +12,7 @@ import pytest
 from loadtests.clients.http2_frames import PRIORITY_UPDATE, frame
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client
-from tests.testkit.server import Server
+from tests.testkit.server import Server, alone
 
 LARGE, SMALL = 4_000_000, 1_500_000
 
@@ -34,7 +34,7 @@ def test_priorities(mode: str, tmp_path: Path) -> None:
     """What is more urgent goes first, and of two that are not incremental the first request."""
     for name, size in (("large", LARGE), ("small", SMALL)):
         (tmp_path / name).write_bytes(bytes(size))
-    options = ("--http2=on", "--workers=1")
+    options = ("--http2=on", *alone(mode))
     with Server(f"static:{tmp_path}", mode, *options) as server, client(server) as made:
         first = made.begin("/large", ("priority", "u=5"))
         made.until(lambda: first.body)
@@ -57,7 +57,7 @@ def test_a_priority_that_changes(mode: str, secure: bool, tmp_path: Path) -> Non
     certificate().write(tmp_path / "pem")
     (tmp_path / "pem").chmod(0o600)
     bind = ("127.0.0.1:0", "https://127.0.0.1:0")
-    options = ("--http2=on", "--workers=1", "--tls-certificate", str(tmp_path / "pem"))
+    options = ("--http2=on", *alone(mode), "--tls-certificate", str(tmp_path / "pem"))
     with (
         Server(f"static:{tmp_path}", mode, *options, bind=bind) as server,
         client(server, secure=secure) as made,

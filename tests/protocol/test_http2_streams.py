@@ -20,7 +20,7 @@ from tests.support.certificate import certificate
 from tests.support.http2_client import client
 from tests.testkit import process
 from tests.testkit.process import children
-from tests.testkit.server import AT_ONCE, Server, wait_for
+from tests.testkit.server import AT_ONCE, Server, alone, wait_for
 
 #: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
@@ -29,6 +29,7 @@ ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 GATE = "tests/apps/gate.py"
 ON = "--http2=on"
+ONE = alone("threading")
 
 
 @pytest.mark.each_mode("single")
@@ -68,7 +69,10 @@ def test_a_response_does_not_wait_for_the_next(serve: Serve, tmp_path: Path) -> 
 def test_a_slow_reader_of_one_stream_holds_up_no_other(mode: str) -> None:
     """Nor a thread: there are more slow readers than threads."""
     count = 10 if mode == "threading" else 3
-    with Server(ANSWERS, mode, ON) as server, client(server, window=70_000, reads=False) as made:
+    with (
+        Server(ANSWERS, mode, ON, *alone(mode)) as server,
+        client(server, window=70_000, reads=False) as made,
+    ):
         slow = [made.begin("/large_generated") for _ in range(count)]
         made.until(lambda: all(len(stream.body) >= 65_535 for stream in slow))
         assert made.get("/one").body == b"hello"
@@ -85,7 +89,10 @@ def test_many_streams_without_an_application(mode: str, tmp_path: Path) -> None:
     """An event loop that only polls is told that more of them are ready."""
     (tmp_path / "f").write_bytes(b"content")
     head = METHOD_GET + SCHEME_HTTP + b"\x04\x02/f" + AUTHORITY
-    with Server(f"static:{tmp_path}", mode, ON) as server, Http2Connection(server.port) as made:
+    with (
+        Server(f"static:{tmp_path}", mode, ON, *alone(mode)) as server,
+        Http2Connection(server.port) as made,
+    ):
         made.finish(b"".join(request(1 + 2 * number, head) for number in range(250)), 250)
         assert (len(made.over), made.error) == (250, None)
 
@@ -116,7 +123,7 @@ def test_streams_that_wait_for_content_have_no_buffers() -> None:
 def test_one_connection_does_not_take_all_turns(tmp_path: Path) -> None:
     """Requests that have come on it take turns with those of other connections."""
     gate, log = tmp_path / "gate", tmp_path / "access"
-    options = ("--threads=1", "--access-log", str(log), "--access-log-format", "%H")
+    options = ("--threads=1", "--access-log", str(log), "--access-log-format", "%H", *ONE)
     with Server(GATE, "threading", ON, *options) as server, client(server) as made:
         held = made.begin(f"/wait?{gate}")
         server.wait_log(f"entered {gate}\n")
@@ -172,7 +179,7 @@ def test_handshakes_between_streams(mode: str, tmp_path: Path) -> None:
     gates = [tmp_path / str(number) for number in range(100)]
     last = tmp_path / "last"
     bind = ("127.0.0.1:0", "https://127.0.0.1:0")
-    options = (ON, "--workers=1", "--threads=2", "--tls-certificate", str(tmp_path / "pem"))
+    options = (ON, *ONE, "--threads=2", "--tls-certificate", str(tmp_path / "pem"))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with (
         Server(GATE, mode, *options, bind=bind) as server,
@@ -207,7 +214,7 @@ def test_handshakes_between_streams(mode: str, tmp_path: Path) -> None:
 def test_connections_are_read_while_all_threads_run_requests(mode: str, tmp_path: Path) -> None:
     gate, large = tmp_path / "gate", tmp_path / "large"
     large.write_bytes(bytes(range(256)) * 20_000)
-    options = (ON, f"--static=/f={tmp_path}", "--workers=1", "--threads=1")
+    options = (ON, f"--static=/f={tmp_path}", *alone(mode), "--workers=1", "--threads=1")
     with (
         Server("tests/apps/busy.py", mode, *options) as server,
         client(server, window=70_000, reads=False) as slow,
@@ -250,7 +257,7 @@ def test_memory_of_responses_that_are_not_read() -> None:
             assert made.whole(stream).body == b"0123456789" * 500_000
 
 
-LOGGED = ("--access-log-format", "%s %U %H", "--workers=1")
+LOGGED = ("--access-log-format", "%s %U %H", *ONE)
 
 
 @pytest.mark.parametrize("mode", ["threading", "gevent"])
@@ -310,7 +317,7 @@ def test_a_client_that_can_open_no_window_any_more(mode: str, tmp_path: Path) ->
 
 
 def test_a_request_timeout_ends_its_stream_alone() -> None:
-    options = (ON, "--request-timeout=0.6")
+    options = (ON, "--request-timeout=0.6", *ONE)
     with Server("tests/apps/slow.py", "threading", *options) as server, client(server) as made:
         hanging = made.begin("/nap")
         assert made.get("/").status == 200

@@ -23,7 +23,7 @@ from tests.support.http2_as_http1 import StreamConnection
 from tests.support.http2_cases import Meaningless, first_request
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server
+from tests.testkit.server import READY, Server, alone
 
 #: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
@@ -238,7 +238,10 @@ def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
     """Also when one head is remembered, and not the others between its repetitions."""
     log = tmp_path / "access.log"
     options = ("--access-log", str(log), "--access-log-format", "%h %{X-Forwarded-For}i")
-    with Server(ECHO, mode, *TRUST, *options) as server, server.connect() as connection:
+    with (
+        Server(ECHO, mode, *TRUST, *options, *alone(mode)) as server,
+        server.connect() as connection,
+    ):
         for number in [*range(12)] * 3:
             said = f"X-Forwarded-For: 203.0.113.{number}"
             environ = environ_of(connection.request("GET", "/", said))
@@ -259,7 +262,7 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
         "--access-log-format",
         "%h|%a|%{X-Forwarded-For}i|%>s",
     )
-    with Server(ECHO, mode, *options) as at:
+    with Server(ECHO, mode, *options, *alone(mode)) as at:
         with at.connect() as connection:
             for said in ("203.0.113.1:81", "203.0.113.1:81", "unknown", "", "::ffff:203.0.113.2"):
                 connection.request("GET", "/", *([f"X-Forwarded-For: {said}"] if said else []))
@@ -314,7 +317,7 @@ def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
         f"[host:a.example]\nstatic = /files={tmp_path}/theirs\nmount = /app={ECHO}\n"
     )
     config = ("-c", str(tmp_path / "x.ini"))
-    with Server(ECHO, mode, *config, *TRUST) as server:
+    with Server(ECHO, mode, *config, *TRUST, *alone(mode)) as server:
         said = ("X-Forwarded-Host: A.example:8080", 'Forwarded: host="a.example"')
         with server.connect() as connection:
             for host in said * 3:
