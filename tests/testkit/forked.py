@@ -48,12 +48,14 @@ READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_")
 
 #: Takes requests from standard input, a socket: words, folder and environment; with standard input,
 #: output, error and a pipe. Writes the process ID of the child and its exit code to that pipe. Only
-#: modules are imported that each server imports.
+#: modules are imported that each server imports, and those named behind the code.
 FORKING = """
 import _socket, atexit, gc, marshal, os, select, sys
 del sys.path[0]
 from poorhttp.cli import main
 import poorhttp.supervisor.launcher
+for module in sys.argv[1:]:
+    __import__(module)
 gc.collect()
 gc.freeze()
 requests, ends, poller = _socket.socket(fileno=os.dup(0)), {}, select.poll()
@@ -107,25 +109,30 @@ def can_fork(env: Mapping[str, str] | None) -> bool:
     return not read and _inherited() == INHERITED
 
 
+#: What workers of the mode import, which takes longer than all else that they do at their start.
+GEVENT = ("gevent.monkey", "gevent.socket", "gevent.ssl", "gevent.subprocess", "gevent.pool")
+
 #: Seconds for the end of the process that forks, which has nothing to do then.
 LIMIT = 60
 
 #: Held while a program is started.
 _starting = Lock()
 
-#: Each process that forks, and the way to it, by its variables that the interpreter reads.
+#: Each process that forks, and the way to it, by its variables that the interpreter reads and by what
+#: it has imported.
 _forkers: dict[object, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
 
-def _forking(env: Mapping[str, str]) -> socket.socket:
+def _forking(env: Mapping[str, str], imported: tuple[str, ...]) -> socket.socket:
     """The way to the process that forks programs with these variables, which ends with this one."""
-    key = frozenset(each for each in env.items() if each[0].startswith(READ_AT_START))
+    read = frozenset(each for each in env.items() if each[0].startswith(READ_AT_START))
+    key = read, imported
     # It is killed with a test that hangs.
     if key in _forkers and _forkers[key][0].poll() is None:
         return _forkers[key][1]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
-        [*INTERPRETER, "-c", FORKING],
+        [*INTERPRETER, "-c", FORKING, *imported],
         stdin=theirs.fileno(),
         cwd=ROOT,
         env=env,
@@ -164,13 +171,14 @@ class ForkedProcess:
         self.args = [program, *map(str, words)]
         self.returncode: int | None = None
         self._answers, write = os.pipe2(os.O_CLOEXEC)
+        imported = GEVENT if "gevent" in words else ()
         null = os.open(os.devnull, os.O_RDONLY)
         request = marshal.dumps(
             (self.args, str(cwd), {name: str(value) for name, value in env.items()})
         )
         try:
             with _starting:
-                socket.send_fds(_forking(env), [request], [null, stdout, stderr, write])
+                socket.send_fds(_forking(env, imported), [request], [null, stdout, stderr, write])
         finally:
             os.close(null)
             os.close(write)

@@ -172,7 +172,6 @@ class Program:
         if (
             self.forks
             and list(words[: len(OURS)]) == OURS
-            and cwd == ROOT
             and forked.can_fork(env)
             and not inherit
         ):
