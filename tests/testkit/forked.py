@@ -55,7 +55,10 @@ del sys.path[0]
 from poorhttp.cli import main
 import poorhttp.supervisor.launcher
 for module in sys.argv[1:]:
-    __import__(module)
+    try:
+        __import__(module)
+    except ImportError:
+        pass
 gc.collect()
 gc.freeze()
 requests, ends, poller = _socket.socket(fileno=os.dup(0)), {}, select.poll()
@@ -92,14 +95,22 @@ for number, fd in enumerate(fds[:3]):
     os.dup2(fd, number)
 requests.detach()
 os.closerange(3, 1024)
-words, folder, variables = marshal.loads(request)
+words, folder, variables, frees = marshal.loads(request)
 os.environ.clear()
 os.environ.update(variables)
 os.chdir(folder)
 sys.orig_argv[1:] = [*sys.orig_argv[1:3], "-m", "poorhttp", *words[1:]]
 sys.argv[:] = words
 del requests, ends, poller, fds, fd, event, sent, request, variables
-sys.exit(main())
+code = main()
+if not frees:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    except OSError:
+        pass
+sys.exit(code)
 """
 
 
@@ -118,8 +129,8 @@ LIMIT = 60
 #: Held while a program is started.
 _starting = Lock()
 
-#: Each process that forks, and the way to it, by its variables that the interpreter reads and by what
-#: it has imported.
+#: Each process that forks, and the way to it, by its variables that the interpreter reads and by
+#: what it has imported.
 _forkers: dict[object, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
 
@@ -166,15 +177,35 @@ class ForkedProcess:
         stderr: int,
         cwd: Path,
         env: Mapping[str, str],
+        imported: tuple[str, ...] = (),
+        frees: bool = True,
     ) -> None:
+        """Start it.
+
+        Args:
+            words: behind `poorhttp`.
+            stdout: its standard output, a descriptor.
+            stderr: its standard error.
+            cwd: its folder.
+            env: its environment.
+            imported: modules that it finds imported.
+            frees: whether its interpreter frees all modules at its end, which takes as long as a
+                short command.
+        """
         program = str(ROOT / "poorhttp" / "__main__.py")
         self.args = [program, *map(str, words)]
         self.returncode: int | None = None
         self._answers, write = os.pipe2(os.O_CLOEXEC)
-        imported = GEVENT if "gevent" in words else ()
+        if not imported and "gevent" in words:
+            imported = GEVENT
         null = os.open(os.devnull, os.O_RDONLY)
         request = marshal.dumps(
-            (self.args, str(cwd), {name: str(value) for name, value in env.items()})
+            (
+                self.args,
+                str(cwd),
+                {name: str(value) for name, value in env.items()},
+                frees,
+            )
         )
         try:
             with _starting:

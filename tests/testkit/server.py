@@ -169,12 +169,7 @@ class Program:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._stdout = self._stderr if merged else tempfile.TemporaryFile()  # noqa: SIM115
         # A process group of its own, so that kill() reaches its workers too.
-        if (
-            self.forks
-            and list(words[: len(OURS)]) == OURS
-            and forked.can_fork(env)
-            and not inherit
-        ):
+        if self.forks and list(words[: len(OURS)]) == OURS and forked.can_fork(env) and not inherit:
             self.process = ForkedProcess(
                 words[len(OURS) :],
                 stdout=self._stdout.fileno(),
