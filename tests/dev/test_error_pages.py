@@ -430,38 +430,34 @@ application = get_wsgi_application()
 """
 
 
-def test_a_template_of_django(tmp_path: Path, mode: str) -> None:
+def check_template(server: Server, folder: Path) -> None:
     """Its source is shown to everybody, request and settings to those who have the PIN."""
-    (tmp_path / "shop.py").write_text(DJANGO)
-    (tmp_path / "basket.html").write_text("one\n<b>two</b>\n{% for %}\nfour\n")
-    with Server(
-        "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
-    ) as server:
-        console = Console(server)
-        console.html = console.get("/template?colour=teal", HTML)
-        assert "TemplateSyntaxError" in console.html
-        assert f"{tmp_path}/basket.html:3" in console.html
-        assert "     2 | &lt;b&gt;two&lt;/b&gt;\n&gt;    3 | {% for %}\n" in console.html
-        [part] = re.findall(r'settings</summary><div data-part="(\d+)"', console.html)
-        for secret in ("SHOP_COLOUR", "umber"):
-            assert secret not in console.html
-            assert secret not in console.ask(part=part)
-        console.enter(pin_of(server))
-        technical = console.ask(part=part)
-        for shown in ("SHOP_COLOUR", "umber", "teal", "Request information", "Template error"):
-            assert shown in technical
-        assert "umber" in console.get("/template", HTML, console.cookie)
-        place = f"In the template {tmp_path}/basket.html:3\n"
-        lines = "       2 | <b>two</b>\n  >    3 | {% for %}\n"
-        assert place + "       1 | one\n" in (text := text_of(server.get("/template")))
-        assert lines in text
-        server.wait_log(f"failed in the template {tmp_path}/basket.html:3")
-        server.wait_log("  >    3 | {% for %}\n")
+    console = Console(server)
+    console.html = console.get("/template?colour=teal", HTML)
+    assert "TemplateSyntaxError" in console.html
+    assert f"{folder}/basket.html:3" in console.html
+    assert "     2 | &lt;b&gt;two&lt;/b&gt;\n&gt;    3 | {% for %}\n" in console.html
+    [part] = re.findall(r'settings</summary><div data-part="(\d+)"', console.html)
+    for secret in ("SHOP_COLOUR", "umber"):
+        assert secret not in console.html
+        assert secret not in console.ask(part=part)
+    console.enter(pin_of(server))
+    technical = console.ask(part=part)
+    for shown in ("SHOP_COLOUR", "umber", "teal", "Request information", "Template error"):
+        assert shown in technical
+    assert "umber" in console.get("/template", HTML, console.cookie)
+    place = f"In the template {folder}/basket.html:3\n"
+    lines = "       2 | <b>two</b>\n  >    3 | {% for %}\n"
+    assert place + "       1 | one\n" in (text := text_of(server.get("/template")))
+    assert lines in text
+    server.wait_log(f"failed in the template {folder}/basket.html:3")
+    server.wait_log("  >    3 | {% for %}\n")
 
 
 @pytest.mark.parametrize("source", [FLASK, DJANGO], ids=["flask", "django"])
 def test_framework(tmp_path: Path, mode: str, source: str) -> None:
     (tmp_path / "shop.py").write_text(source)
+    (tmp_path / "basket.html").write_text("one\n<b>two</b>\n{% for %}\nfour\n")
     with Server(
         "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
     ) as server:
@@ -488,3 +484,4 @@ def test_framework(tmp_path: Path, mode: str, source: str) -> None:
             missing = server.get("/missing", HTML)
             assert missing.status == 404
             assert "gone" in text_of(missing)
+            check_template(server, tmp_path)
