@@ -16,7 +16,7 @@ from tests.conftest import Serve
 from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
-from tests.testkit.server import Server
+from tests.testkit.server import Server, alone
 
 #: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
@@ -65,7 +65,7 @@ def test_who_answers(serve: Serve) -> None:
 
 
 def test_nobody_there(mode: str) -> None:
-    with Server(f"--mount=/a={APP}:two", mode) as server:
+    with Server(f"--mount=/a={APP}:two", mode, *alone(mode)) as server:
         answer = server.get("/nowhere")
         assert (answer.status, answer.body) == (404, b"404 Not Found\n")
         assert answer.get("Content-Type") == "text/plain; charset=utf-8"
@@ -138,7 +138,7 @@ def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -
         f"[http]\nstatic_header = /=X-From: all\n[host:a.example]\ntarget = static:{files}\n"
         f"[host:b.example]\nstatic = /x={tmp_path}/more\nstatic_header = /=X-From: b\n"
     )
-    with Server(f"{APP}:one", mode, "-c", str(file)) as server:
+    with Server(f"{APP}:one", mode, "-c", str(file), *alone(mode)) as server:
 
         def get(host: str, target: str) -> tuple[int, bytes, str | None]:
             with server.connect() as connection:

@@ -14,7 +14,7 @@ from tests.apps.unreadable import NUMBERS
 from tests.support.certificate import certificate
 from tests.support.tls_client import BIND, connected, write
 from tests.testkit.client import BadResponse, Closed
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, alone, wait_for
 
 # The core sends these files, in all modes alike.
 pytestmark = pytest.mark.skipif(
@@ -53,7 +53,7 @@ def logged(server: Server, what: str) -> str:
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) -> None:
     access = file.parent / "access.log"
-    words = ("--access-log", str(access), "--log-level", "debug", *options(file))
+    words = ("--access-log", str(access), "--log-level", "debug", *options(file), *alone(mode))
     with Server(APP, mode, *words, env=environ(file, "sendfile", error)) as server:
         for number, path in enumerate(("/static/large.bin", "/named", "/wrapped"), 1):
             with server.connect() as connection, pytest.raises((BadResponse, Closed)):
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) 
 
 def test_a_client_that_leaves_is_no_fault_of_the_file(mode: str, file: Path) -> None:
     """Though sendfile(2) reports that as well."""
-    words = ("--log-level", "debug", *options(file))
+    words = ("--log-level", "debug", *options(file), *alone(mode))
     with Server(APP, mode, *words, env=environ(file, "sendfile", "EPIPE")) as server:
         with server.connect() as connection, pytest.raises((BadResponse, Closed)):
             connection.request("GET", "/static/large.bin")
@@ -86,7 +86,7 @@ def test_a_client_that_leaves_is_no_fault_of_the_file(mode: str, file: Path) -> 
 def test_a_file_that_is_read_to_be_encrypted(mode: str, file: Path, tmp_path: Path) -> None:
     error = "EIO"
     ours = write(tmp_path, "server.pem", certificate().issued)
-    words = ("--tls-certificate", ours, "--log-level", "debug", *options(file))
+    words = ("--tls-certificate", ours, "--log-level", "debug", *options(file), *alone(mode))
     env = environ(file, "pread64", error)
     with Server(APP, mode, *words, bind=BIND, env=env) as server, connected(server) as client:
         client.sendall(b"GET /static/large.bin HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -104,7 +104,8 @@ def test_a_file_that_cannot_be_opened(mode: str, file: Path, error: str, status:
     """Small ones are read then."""
     small = file.parent / "small.txt"
     env = environ(small, "pread64", error)
-    with Server(APP, mode, "--log-level", "debug", *options(file), env=env) as server:
+    words = ("--log-level", "debug", *options(file), *alone(mode))
+    with Server(APP, mode, *words, env=env) as server:
         assert server.get("/static/small.txt").status == status
         logged(server, f"a file of {file.parent} cannot be read: {ERRORS[error]} (os error")
         assert server.get("/named").status == status

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Serve
 from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.process import children
-from tests.testkit.server import MODES, Server, wait_for
+from tests.testkit.server import MODES, Server, alone, wait_for
 
 #: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
@@ -126,7 +126,7 @@ def test_files_are_sent_while_the_interpreter_is_held(tmp_path: Path, public: Pa
 def test_requests_for_files_are_logged_like_others(tmp_path: Path, public: Path, mode: str) -> None:
     log = tmp_path / "access.log"
     options = ("--access-log", str(log), "--access-log-format", "json")
-    with Server(f"static:{public}", mode, *options) as server:
+    with Server(f"static:{public}", mode, *options, *alone(mode)) as server:
         server.get("/small.txt")
         server.get("/none")
         server.request("HEAD", "/large.bin")
@@ -170,7 +170,7 @@ def test_a_link_that_is_not_followed_is_a_line_in_the_log(
     (tmp_path / "files/dangling").symlink_to("nothing")
     for fallthrough, status in (("off", 404), ("on", 200)):
         options = ("--static", f"/static={tmp_path}/files", "--static-fallthrough", fallthrough)
-        with Server(APP, mode, *options) as server:
+        with Server(APP, mode, *options, *alone(mode)) as server:
             for name in ("dangling", "nothing", "escape", "absolute", "up", "up/index.html"):
                 assert server.get(f"/static/{name}").status == status
                 if name.partition("/")[0] in links:

@@ -45,7 +45,7 @@ from tests.support.tls_client import (
 )
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import Server, run, wait_for
+from tests.testkit.server import Server, alone, run, wait_for
 
 #: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
@@ -74,8 +74,8 @@ def clients(tmp_path: Path) -> Clients:
 
 
 def secure(mode: str, *options: str) -> Server:
-    """A server with an address that speaks TLS."""
-    return Server(APP, mode, *options, bind=BIND)
+    """A server with an address that speaks TLS, without a main process where the mode allows it."""
+    return Server(APP, mode, *options, *alone(mode), bind=BIND)
 
 
 @pytest.fixture
@@ -368,7 +368,7 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
     ]
     path.write_bytes(next(iter(wrong)))
     options = ["--tls-certificate", str(site), "--tls-ocsp", str(path)]
-    with secure("single", *options) as server:
+    with Server(APP, "single", *options, bind=BIND) as server:
         server.wait_log(
             f"{path}: clients do not get this OCSP response: it is not an OCSP response"
         )
@@ -501,7 +501,7 @@ def test_a_ticket_does_not_outlive_the_issuer_or_a_revocation(
     """A new file of issuers counts for those who have come before, too."""
     authority, path = clients
     leaf = authority.issue_cert("a.example")
-    with secure("single", *tls, "--tls-client-ca", path) as server:
+    with Server(APP, "single", *tls, "--tls-client-ca", path, bind=BIND) as server:
         before = Path(path).read_bytes()
         others = (before + revoking(authority, leaf), trustme.CA().cert_pem.bytes())
         times = count(1)
