@@ -18,7 +18,6 @@ from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, alone
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 APP = "tests.apps.mounted"

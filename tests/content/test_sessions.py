@@ -23,7 +23,6 @@ from tests.support.wsgi_call import Answer, ask
 from tests.testkit.client import Response
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 PAGES = {

@@ -15,7 +15,6 @@ from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, alone, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 APP = "tests/apps/hog.py"

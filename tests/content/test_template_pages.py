@@ -17,7 +17,6 @@ from tests.support.wsgi_call import ask
 from tests.testkit.client import Response
 from tests.testkit.server import Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 FORM = "Content-Type: application/x-www-form-urlencoded"

@@ -14,7 +14,6 @@ from tests.packages import need
 from tests.testkit.client import HANG, Response
 from tests.testkit.server import Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 

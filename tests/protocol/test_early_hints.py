@@ -11,7 +11,6 @@ from tests.conftest import Serve
 from tests.testkit.cases.gateway import pack
 from tests.testkit.client import Connection, receive
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 APP = "tests/apps/hinting.py"

@@ -11,7 +11,6 @@ from tests.conftest import Serve
 from tests.testkit.client import Connection
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 APP = "tests/apps/keys.py"

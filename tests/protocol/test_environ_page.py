@@ -7,7 +7,6 @@ import re
 from tests.conftest import Serve
 from tests.testkit.server import ROOT
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 PAGE = (ROOT / "docs/reference/environ.md").read_text(encoding="utf-8")

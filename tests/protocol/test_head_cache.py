@@ -10,7 +10,6 @@ from tests.conftest import Serve
 from tests.testkit.client import Response
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

@@ -16,7 +16,6 @@ from tests.testkit.cases.exchanges import WAYS, Case, read_all
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import AT_ONCE, Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

@@ -17,7 +17,6 @@ from tests.support.http2_client import Client, Stream, client, tls
 from tests.testkit.client import Connection
 from tests.testkit.server import Program, Server, alone, command, run
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

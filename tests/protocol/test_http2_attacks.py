@@ -35,7 +35,6 @@ from tests.testkit import process
 from tests.testkit.client import receive
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ATTACKED = "loadtests/apps/attacked.py:app"

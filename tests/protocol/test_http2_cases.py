@@ -16,7 +16,6 @@ from tests.support.http2_client import Client, Stream
 from tests.testkit.cases.exchanges import WAYS, Case, read_all
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

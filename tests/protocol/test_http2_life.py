@@ -19,7 +19,6 @@ from tests.support.http2_client import Client, client, tls
 from tests.testkit.client import Connection
 from tests.testkit.server import AT_ONCE, Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 GATE = "tests/apps/gate.py"

@@ -24,7 +24,6 @@ from tests.testkit.cases.http2 import ConnectionCase, StreamCase, read_connectio
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

@@ -22,7 +22,6 @@ from tests.testkit import process
 from tests.testkit.process import children
 from tests.testkit.server import AT_ONCE, Server, alone, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

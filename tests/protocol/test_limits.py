@@ -15,7 +15,6 @@ from tests.testkit.client import HANG, Connection
 from tests.testkit.process import descriptors, limited
 from tests.testkit.server import Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

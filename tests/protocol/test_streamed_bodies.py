@@ -19,7 +19,6 @@ from tests.testkit.client import Closed, Connection, receive_until
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 APP = "tests/apps/streamed.py"

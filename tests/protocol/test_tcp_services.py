@@ -25,7 +25,6 @@ from tests.testkit.client import HANG, Connection, receive, receive_until
 from tests.testkit.process import children
 from tests.testkit.server import Server, join, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 PLAIN = "tcp:tests/apps/plain.py:handler"

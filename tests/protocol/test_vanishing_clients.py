@@ -12,7 +12,6 @@ from tests.testkit.client import Connection, receive
 from tests.testkit.process import children, descriptors
 from tests.testkit.server import Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

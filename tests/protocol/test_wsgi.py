@@ -15,7 +15,6 @@ from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import BadResponse, Response
 from tests.testkit.server import Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 PEP3333 = "tests/apps/pep3333.py"

@@ -26,7 +26,6 @@ from tests.testkit.cases.gateway import (
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import Server
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

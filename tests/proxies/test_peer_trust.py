@@ -25,7 +25,6 @@ from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import READY, Server, alone
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 ECHO = "tests/apps/echo.py"

@@ -47,7 +47,6 @@ from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import Server, alone, run, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 Clients = tuple[trustme.CA, str]

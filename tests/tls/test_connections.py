@@ -24,7 +24,6 @@ from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, receive
 from tests.testkit.server import Server, wait_for
 
-#: The servers of `serve` are one process each: no test of them is about workers.
 ALONE = True
 
 BIND = ("https://127.0.0.1:0",)
