@@ -47,15 +47,17 @@ def drain_handshakes(listeners: Iterable[Listener], timeout: float = TIMEOUT) ->
     until = time.monotonic() + timeout
     ours = [listener.socket for listener in listeners if _is_ours(listener)]
     ports = {sock.getsockname()[1] for sock in ours}
+    # Clients of IPv4 at a socket of IPv6 are of one or the other, which depends on the kernel.
+    families: set[int] = {socket.AF_INET, *(sock.family for sock in ours)}
     # Before the filter: the check takes a millisecond, and a client whose SYN is dropped waits for
     # a second. Mostly there is no handshake; from the same machine, one takes no time at all.
-    pending = _handshakes_pending(ports)
+    pending = _handshakes_pending(ports, families)
     for sock in ours:
         with suppress(OSError):
             _drop_syn(sock)
     while pending and time.monotonic() < until:
         time.sleep(PAUSE)
-        pending = _handshakes_pending(ports)
+        pending = _handshakes_pending(ports, families)
 
 
 def _is_ours(listener: Listener) -> bool:
@@ -78,7 +80,7 @@ def _drop_syn(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
 
 
-def _handshakes_pending(ports: set[int]) -> bool:
+def _handshakes_pending(ports: set[int], families: set[int]) -> bool:
     """Whether a handshake with one of these ports has begun and not ended."""
     if not ports:
         return False
@@ -87,7 +89,7 @@ def _handshakes_pending(ports: set[int]) -> bool:
 
     global _error_logged  # noqa: PLW0603
     try:
-        return any(port in ports for port, _ in tcp_sockets(1 << SYN_RECV))
+        return any(port in ports for port, _ in tcp_sockets(1 << SYN_RECV, 0, families))
     except OSError as error:
         if not _error_logged:
             _error_logged = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from poorhttp.process.c_socket import socket
 
@@ -16,8 +16,13 @@ NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 REQUEST_DUMP, ERROR = 0x301, 2
 SYN_RECV = 3
 
+#: Families of addresses. For each the kernel reads its whole table, which may take 4 ms.
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
-def tcp_sockets(states: int, info: int = 0) -> Iterator[tuple[int, bytes]]:
+
+def tcp_sockets(
+    states: int, info: int = 0, families: Iterable[int] = FAMILIES
+) -> Iterator[tuple[int, bytes]]:
     """Yield the local port of each TCP socket in these states (a bit for each), and its message.
 
     `info` are the bits of further attributes (`idiag_ext`).
@@ -25,7 +30,7 @@ def tcp_sockets(states: int, info: int = 0) -> Iterator[tuple[int, bytes]]:
     Raises:
         OSError: netlink cannot be used.
     """
-    for family in (socket.AF_INET, socket.AF_INET6):
+    for family in families:
         request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, info, 0, states)
         for message in dump(request):
             yield int.from_bytes(message[4:6], "big"), message

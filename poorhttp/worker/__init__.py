@@ -4,7 +4,6 @@ start.py          start and exit of a forked worker
 standalone.py     serving without a main process
 service.py        one service of the configuration: sockets, routes, application
 mode.py           the mode that the settings name
-plugin_hooks.py   what plug-ins add to workers
 plugin_hooks.py   what plug-ins do when settings are read, and in workers
 options.py        the options of a reactor, made from settings
 worker.py         creates the reactor for a mode

@@ -72,18 +72,21 @@ def connects(port: int) -> bool:
     return True
 
 
-def test_who_has_begun_is_waited_for(network: Network) -> None:
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_who_has_begun_is_waited_for(family: int, network: Network) -> None:
+    """A client of IPv4, also at a socket of both families."""
     with ExitStack() as stack:
         stack.enter_context(network["client"].inside())
         far = stack.enter_context(socket.socket())
         far.setblocking(False)
         stack.enter_context(network["server"].inside())
-        sock = socket.create_server((network["server"].address, 0))
+        both = family == socket.AF_INET6
+        sock = socket.create_server(("", 0), family=family, dualstack_ipv6=both)
         sock.setblocking(False)
         listener = Listener(sock, ("", 0, 0, None))
         stack.callback(listener.release)
-        address, port = sock.getsockname()
-        far.connect_ex((address, port))
+        port = sock.getsockname()[1]
+        far.connect_ex((network["server"].address, port))
         # The socket that listens, and the one of the handshake.
         wait_for(lambda: table().count(f":{port:04X} ") == 2, "the first segment")
         drain_handshakes([listener], timeout=HANG)
@@ -119,4 +122,4 @@ def test_unknown_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def table() -> str:
     """The connections of the network that this thread is in."""
-    return Path("/proc/thread-self/net/tcp").read_text()
+    return "".join(Path(f"/proc/thread-self/net/tcp{six}").read_text() for six in ("", "6"))
