@@ -7,8 +7,9 @@ import signal
 from pathlib import Path
 
 from tests.hooks.events import Hooked, hooked
+from tests.support.forked_command import run_command
 from tests.testkit.process import children
-from tests.testkit.server import command, run, wait_for
+from tests.testkit.server import wait_for
 
 HOOK = "tests.apps.hooked:"
 
@@ -92,10 +93,8 @@ def test_the_process_of_hooks_is_killed(tmp_path: Path) -> None:
 
 def test_worker_start_that_fails(tmp_path: Path) -> None:
     """The worker does not serve."""
-    done = run(
-        *command("serve", "tests.apps.hooked", "--bind", "127.0.0.1:0"),
-        *("--hook-worker-start", f"{HOOK}fail"),
-    )
+    words = ("serve", "tests.apps.hooked", "--bind", "127.0.0.1:0")
+    done = run_command(*words, "--hook-worker-start", f"{HOOK}fail")
     assert done.returncode == 4
     text = f"poorhttp: --hook-worker-start: {HOOK}fail has failed: RuntimeError: not this time"
     assert text in done.stderr

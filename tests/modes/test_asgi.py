@@ -20,8 +20,9 @@ from poorhttp.plugins.asgi.scope import environ_of
 from tests.support import http2_client, tls_client
 from tests.support.certificate import certificate
 from tests.support.development import Started
+from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, receive_until
-from tests.testkit.server import ROOT, Program, Server, command, run, wait_for
+from tests.testkit.server import ROOT, Program, Server, command, wait_for
 
 APP = "tests/apps/asgi.py"
 
@@ -322,7 +323,7 @@ def test_tasks_in_stacks(tmp_path: Path) -> None:
     with Server(f"{APP}:app", "asyncio", *LOOP, *admin) as server:
         server.connect().send_request("GET", "/sleep")
         wait_event(server, "sleeps")
-        said = run(*command("ctl", "stacks", *admin)).stdout
+        said = run_command("ctl", "stacks", *admin).stdout
         found = re.search(
             r"task \S+ runs request \d+ GET /sleep for .*\n    app  (\S+):\d+\n", said
         )
@@ -466,8 +467,8 @@ def test_request_timeout(path: str, verb: str) -> None:
 )
 def test_startup_that_fails(how: str, option: str, words: str) -> None:
     options = ("--mode", "asyncio", *LOOP, "--asgi-lifespan", option)
-    words_of = command("serve", f"{APP}:app", "--bind", "127.0.0.1:0", *options)
-    done = run(*words_of, env={"LIFESPAN": how})
+    serve = ("serve", f"{APP}:app", "--bind", "127.0.0.1:0")
+    done = run_command(*serve, *options, env={"LIFESPAN": how})
     assert done.returncode == 4, done.stderr
     assert f"poorhttp: {APP}:app (lifespan): {words}" in done.stderr
 

@@ -14,9 +14,10 @@ from loadtests.studies.websocket.cases import NAMES, Frame
 from tests.modes.test_asgi import LOOP
 from tests.modes.test_asgi_websocket import HANDSHAKE
 from tests.support import http2_client
+from tests.support.forked_command import run_command
 from tests.support.http2_client import Client
 from tests.testkit.client import BadResponse, Closed, Connection
-from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.server import Server, wait_for
 
 APP = "tests/apps/asgi_script.py:app"
 
@@ -581,8 +582,8 @@ def test_startups(steps: list[Any], option: str) -> None:
         with Server(APP, "asyncio", *options, env=env) as server:
             assert server.get("/notes").status == 200
         return
-    words = command("serve", APP, "--bind", "127.0.0.1:0", "--mode", "asyncio", *options)
-    done = run(*words, env=env)
+    words = ("serve", APP, "--bind", "127.0.0.1:0", "--mode", "asyncio", *options)
+    done = run_command(*words, env=env)
     why = "no database" if steps else "it returned without lifespan.startup.complete"
     assert done.returncode == 4, done.stderr
     assert f"poorhttp: {APP} (lifespan): the startup failed: {why}" in done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import each_value
 from tests.testkit.process import wait_for_end, workers
 from tests.testkit.server import ROOT, Server, run
 
@@ -41,8 +42,9 @@ def test_it_serves_reloads_and_stops(mode: str, replaced: str, options: tuple[st
         assert server.log().count("the application replaces threads") == (mode == "threading")
 
 
-@pytest.mark.parametrize("mode", ["threading", "asyncio"])
-@pytest.mark.parametrize("replaced", ["gevent", "half", "all"])
+@pytest.mark.parametrize(
+    ("mode", "replaced"), each_value(["threading", "asyncio"], ["gevent", "half", "all"])
+)
 def test_requests_run_in_threads_beside_each_other(mode: str, replaced: str) -> None:
     # uvloop makes a lock when it is imported, which would be refused.
     options = ("--asgi-loop", "asyncio") if mode == "asyncio" else ()

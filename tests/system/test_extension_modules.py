@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificate import certificate
+from tests.support.nobody import link
 from tests.testkit.server import ROOT, Server, run
 
 #: The modules that a plain server does without.
@@ -47,12 +47,12 @@ def test_a_server_loads_what_its_options_need(site: Path) -> None:
 def test_a_missing_module_is_named_with_the_command_that_builds_it(
     is_clone: bool, site: Path, tmp_path: Path
 ) -> None:
-    ignored = shutil.ignore_patterns(*(f"{name}.*so" for name in OTHERS), "__pycache__")
-    shutil.copytree(ROOT / "poorhttp", tmp_path / "poorhttp", ignore=ignored)
+    ignored = shutil.ignore_patterns(*(f"{name}.*so" for name in OTHERS))
+    shutil.copytree(ROOT / "poorhttp", tmp_path / "poorhttp", ignore=ignored, copy_function=link)
     if is_clone:
         (tmp_path / "Makefile").touch()
     how = f"run `make modules` in {tmp_path}" if is_clone else "install the server again"
-    env = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    env = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     files = ("static:.", "--supervisor", "off")
     for words, option, module in (
         (("serve", *files, "--compress", "on"), "--compress", "compression._codings"),

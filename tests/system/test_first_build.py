@@ -38,7 +38,7 @@ BARS = (
 
 #: `cargo` and `rustc` that compile nothing: what they do depends on their environment.
 TOOLCHAIN = """\
-#!{python}
+#!{python} -IS
 import json, os, sys, time
 words = sys.argv[1:]
 fails = os.environ.get("CARGO_FAILS")
