@@ -168,7 +168,7 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
                 answered.append(token)
                 number += 1
 
-    rounds = 6
+    rounds = 4
     with Server(TALKER, mode, *options, str(error), "--supervisor", supervisor) as server:
         threads = [threading.Thread(target=ask, args=(server, name)) for name in range(4)]
         for thread in threads:

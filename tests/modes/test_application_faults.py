@@ -316,7 +316,7 @@ def test_worker_dies_with_much_in_hand(mode: str, tmp_path: Path) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (dying, connection), _ = of_each_worker(server)
         waiting = 0
-        while waiting < 90:
+        while waiting < 70:
             another = server.connect()
             if int(another.request("GET", "/pid").body) == dying:
                 waiting += 1
