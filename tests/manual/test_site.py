@@ -27,6 +27,9 @@ LOADS = re.compile(
     r"|url\([\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)"
 )
 
+#: In the process of the tests in a browser, which has the site.
+BESIDE = pytest.mark.xdist_group("browser")
+
 ADDRESS = "https://git.example.org/poor/"
 
 SMALL = {
@@ -117,6 +120,7 @@ def start_page(site: Path) -> Path:
     return site / found[1]
 
 
+@BESIDE
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     found = {
         (str(path.relative_to(site)), *filter(None, match))
@@ -184,6 +188,7 @@ def test_each_fault_is_a_warning_and_fails_the_build(tmp_path: Path) -> None:
     assert '<span class="pre">conf/a.ini</span>' in page
 
 
+@BESIDE
 def test_versions(site: Path) -> None:
     """Releases are built from their tags; each page leads to the same page of the others."""
 
