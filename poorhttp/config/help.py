@@ -20,11 +20,6 @@ COMMON = (
 )
 
 
-def common_options() -> list[str]:
-    """Return the names of the options that `--help` shows for `serve`."""
-    return [name for name, option in OPTIONS.items() if option.common or name in COMMON]
-
-
 def option_help(common: Sequence[str] = (), *, everything: bool = True) -> str:
     """Return the lines of `--help` for the options of a command, by their groups.
 
@@ -32,7 +27,7 @@ def option_help(common: Sequence[str] = (), *, everything: bool = True) -> str:
         common: the most important options; by default those of `serve`.
         everything: show all.
     """
-    common = common or common_options()
+    common = common or [name for name, one in OPTIONS.items() if one.common or name in COMMON]
     lines = []
     for group, options in option_groups().items():
         shown = [option for option in options if everything or option.name in common]

@@ -339,16 +339,16 @@ def exception(message: str, error: BaseException, request: RequestName | None = 
             write("debug", f"a traceback cannot be shown: {type(another).__name__}: {another}")
     name = type(error).__name__
     try:
-        summary = str(error).partition("\n")[0][:500]
-        summary = (
-            f"{name}: {summary if summary.isprintable() else ascii(summary)}" if summary else name
-        )
+        text = str(error).partition("\n")[0][:500]
+        summary = f"{name}: {text if text.isprintable() else ascii(text)}" if text else name
     except BaseException:
         summary = name
     try:
         import traceback  # large, and needed only here
 
-        text = "".join(traceback.format_exception(error))
+        from poorhttp.logs.frames import with_sources
+
+        text = "".join(with_sources(lambda: traceback.format_exception(error)))
     except BaseException as another:
         text = f"{name} (no traceback: {type(another).__name__})"
     write("error", f"{message}: {summary}", request, traceback=text)

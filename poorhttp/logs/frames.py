@@ -1,4 +1,4 @@
-"""Leaves the frames of the server and of the import system out of tracebacks of applications."""
+"""Tracebacks of applications: without frames of the server, and whatever import hooks they have."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 
 from poorhttp.errors import Failure
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 #: Folder of the server's modules.
 SERVER_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-# Files of the import system, whose frames Python itself leaves out of an ImportError.
-_IMPORTING = ("<frozen importlib", os.path.join("importlib", "__init__.py"))
 
 
 def application_traceback(error: BaseException) -> str:
@@ -24,7 +26,7 @@ def application_traceback(error: BaseException) -> str:
         error = error.__cause__
     frames = [
         frame
-        for frame in traceback.extract_tb(error.__traceback__)
+        for frame in with_sources(lambda: traceback.extract_tb(error.__traceback__))
         if not frame.filename.startswith(SERVER_FOLDER) and not is_importing(frame.filename)
     ]
     if not frames and not isinstance(error, SyntaxError):
@@ -33,6 +35,25 @@ def application_traceback(error: BaseException) -> str:
     return "\nTraceback (most recent call last):\n" + "".join(lines)
 
 
+def with_sources(read: Callable[[], Any]) -> Any:
+    """Return what `read` makes of a traceback, without the lines that cannot be had.
+
+    `linecache` lets the error of an import hook through, as of an archive with a source in latin-1.
+    """
+    try:
+        return read()
+    except Exception:
+        import linecache
+
+        # Of one element: the hook has not been asked yet, or has failed.
+        for file in [file for file, entry in linecache.cache.items() if len(entry) == 1]:
+            try:
+                linecache.updatecache(file)
+            except Exception:
+                linecache.cache[file] = 0, None, [], file
+        return read()
+
+
 def is_importing(file: str) -> bool:
-    """Tell whether a file belongs to the import system."""
-    return file.startswith(_IMPORTING[0]) or file.endswith(_IMPORTING[1])
+    """Tell whether a file belongs to the import system: Python leaves it out of an ImportError."""
+    return file.startswith("<frozen importlib") or file.endswith("importlib/__init__.py")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 #: Larger files are not read.
 MAX_SIZE = 16 << 20
 
-NULL_BYTES = "null bytes"
-
 #: How a file begins that some editors have saved in UTF-16.
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -32,7 +30,7 @@ def name_file(error: BaseException) -> None:
             return
     elif type(error) not in (ValueError, MemoryError, RecursionError):
         return
-    if type(error) is ValueError and NULL_BYTES not in str(error):
+    if type(error) is ValueError and "null bytes" not in str(error):
         return
     with suppress(Exception):
         for path in _candidates(error):

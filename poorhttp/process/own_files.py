@@ -100,8 +100,7 @@ class OwnFiles(SourceLoader):
 
     def get_data(self, path: str) -> bytes:
         if path not in self._places:
-            with open(path, "rb") as file:
-                return file.read()
+            return _content(path)
         offset, length, _ = self._places[path]
         return os.pread(self._fd, length, offset)
 
@@ -123,6 +122,9 @@ class OwnFiles(SourceLoader):
                     spec.has_location = True
                     return spec
         return None
+
+    def get_source(self, fullname: str) -> None:
+        """There is no source: tracebacks ask for it when the files are gone."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -200,11 +202,8 @@ def _read(path: str) -> tuple[bytes, bool]:
 
 def _content(path: str) -> bytes:
     """Return the content of a file, with few system calls."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        content = os.read(fd, _LARGEST)
-    finally:
-        os.close(fd)
+    with open(path, "rb", buffering=0) as file:
+        content = file.read(_LARGEST)
     if len(content) == _LARGEST:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return content

@@ -19,7 +19,7 @@ from types import FrameType
 from poorhttp import logs
 from poorhttp._core import Reactor, RequestName
 from poorhttp.errors import RequestTimeout
-from poorhttp.logs.frames import SERVER_FOLDER
+from poorhttp.logs.frames import SERVER_FOLDER, with_sources
 from poorhttp.process.signals import Disposition, signal
 from poorhttp.process.unpatched import get_ident
 from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
@@ -181,7 +181,7 @@ def write_report(
     # Threads that wait for the same lock have the same stack, which is printed once.
     titles: dict[tuple[str, ...], list[str]] = {}
     for title, summary in extracted:
-        titles.setdefault(tuple(summary.format()), []).append(title)
+        titles.setdefault(tuple(with_sources(summary.format)), []).append(title)
     for lines, same in titles.items():
         text += [f"{', '.join(same)} (most recent call last):\n", *lines]
     if idle:
@@ -222,13 +222,10 @@ def location_of(stack: Iterable[traceback.FrameSummary]) -> str:
     def is_installed(at: traceback.FrameSummary) -> bool:
         return "/site-packages/" in at.filename or "/dist-packages/" in at.filename
 
-    def is_standard(at: traceback.FrameSummary) -> bool:
-        return at.filename.startswith((os.path.dirname(os.__file__), "<")) and not is_installed(at)
-
+    standard = os.path.dirname(os.__file__), "<"
     locations = list(reversed([*stack]))
-    others = [
-        at for at in locations if not is_standard(at) and not at.filename.startswith(SERVER_FOLDER)
-    ]
+    others = [at for at in locations if not at.filename.startswith(SERVER_FOLDER)]
+    others = [at for at in others if is_installed(at) or not at.filename.startswith(standard)]
     theirs = [at for at in others if not is_installed(at)]
     at = (theirs or others or locations)[0]
     return f"{at.filename}:{at.lineno} in {at.name}"

@@ -9,6 +9,7 @@ import socket
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -365,6 +366,43 @@ def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Pa
 
 
 # Where it was when it died
+
+
+#: Of an archive that has another encoding than UTF-8, the import hook cannot show the source.
+IN_LATIN_1 = """\
+# -*- coding: latin-1 -*-
+import time
+NAME = "\xe9"
+
+def application(environ, start_response):
+    until = time.monotonic() + 600
+    while "slow" in environ["QUERY_STRING"] and time.monotonic() < until:
+        pass
+    raise ValueError("raised")
+
+async def asgi(scope, receive, send):
+    if scope["type"] == "http":
+        application({"QUERY_STRING": scope["query_string"].decode()}, None)
+"""
+
+
+@pytest.mark.parametrize("mode", ["threading", "asyncio"])
+@pytest.mark.parametrize("verb", ["serve", "dev"])
+def test_a_source_that_cannot_be_shown(mode: str, verb: str, tmp_path: Path) -> None:
+    """Its traceback has no lines of it, and its requests are interrupted."""
+    with ZipFile(tmp_path / "modules.zip", "w") as archive:
+        archive.writestr("archived.py", IN_LATIN_1.encode("latin-1"))
+    lines = f"import sys; sys.path.insert(0, {str(tmp_path / 'modules.zip')!r})\n"
+    (tmp_path / "app.py").write_text(lines + "from archived import *\n")
+    target = "app:asgi" if mode == "asyncio" else "app:application"
+    options = ("--request-timeout", "0.3", "--workers", "1")
+    with Server(target, mode, *options, cwd=tmp_path, tracebacks=True, verb=verb) as server:
+        assert server.get("/").status == 500
+        place = 'modules.zip/archived.py", line {}, in application'
+        wait_for(lambda: place.format(9) in server.log(), "the place of the exception")
+        assert server.get("/?slow").status == 504
+        assert "the application is in" in server.log()
+        assert "cannot be interrupted" not in server.log()
 
 
 @pytest.mark.each_mode

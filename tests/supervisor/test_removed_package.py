@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from compileall import compile_dir
 from functools import partial
 from pathlib import Path
 
@@ -62,6 +63,9 @@ def test_the_server_goes_on_and_stops(
     package = tmp_path / "library/poorhttp"
     shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(APPLICATION)
+    # An installed package has the bytecode of all modules, from which no source can be shown.
+    for folder in ("modes", "worker"):
+        compile_dir(package / folder, quiet=2)
     env = {"PYTHONPATH": str(package.parent)}
     with Server("app.py", mode, *OPTIONS, cwd=tmp_path, env=env, tracebacks=True) as server:
         log, access = tmp_path / "error.log", tmp_path / "access.log"
@@ -82,6 +86,7 @@ def test_the_server_goes_on_and_stops(
         # Of all workers, the replaced one too.
         for _ in range(3):
             assert server.get("/?slow").status == 504
+        assert "cannot be interrupted" not in log.read_text()
         access.rename(tmp_path / "old.log")
         server.process.send_signal(signal.SIGUSR1)
         wait_for(access.exists, "the new file")

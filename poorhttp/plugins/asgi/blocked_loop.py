@@ -7,6 +7,7 @@ import traceback
 from threading import Event
 
 from poorhttp import logs
+from poorhttp.logs.frames import with_sources
 from poorhttp.plugins.asgi.exchange import HttpExchange
 from poorhttp.process import threads
 from poorhttp.process.unpatched import get_ident
@@ -50,7 +51,8 @@ class LoopWatch:
     def _report(self) -> None:
         frame = sys._current_frames().get(self._loop_thread)
         exchange = computing(frame)
-        stack = traceback.StackSummary.extract(traceback.walk_stack(frame))
+        summary = traceback.StackSummary
+        stack = with_sources(lambda: summary.extract(traceback.walk_stack(frame)))
         stack.reverse()
         where = location_of(stack)
         text = f"for {self._seconds:g} s (slow_request) the event loop is blocked in {where}"

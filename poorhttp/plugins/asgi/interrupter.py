@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from poorhttp import logs
+from poorhttp.logs.frames import with_sources
 from poorhttp.plugins.asgi.blocked_loop import computing
 from poorhttp.plugins.asgi.exchange import HttpExchange
 from poorhttp.process.unpatched import get_ident
@@ -56,7 +57,7 @@ class TaskInterrupter(ThreadInterrupter):
         if computing(sys._current_frames().get(self.loop_thread)) is runner:
             return super().report(request, age, self.loop_thread)
         frames = [(frame, frame.f_lineno) for frame in frames_of(runner.task.get_coro())]
-        summary = traceback.StackSummary.extract(iter(frames))
+        summary = with_sources(lambda: traceback.StackSummary.extract(iter(frames)))
         where = location_of(summary) if summary else "an unknown place"
         text = f"{request}: after {age:.3f} s (request_timeout) the application waits in {where}"
         logs.write("error", text, request, traceback="".join(summary.format()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from poorhttp.errors import ApplicationError
-from poorhttp.logs.frames import SERVER_FOLDER, is_importing
+from poorhttp.logs.frames import SERVER_FOLDER, is_importing, with_sources
 from poorhttp.logs.source_errors import name_file
 
 
@@ -52,7 +52,7 @@ def format_traceback(error: BaseException) -> str:
     try:
         import traceback
 
-        return "".join(traceback.format_exception(strip_frames(error)))
+        return "".join(with_sources(lambda: traceback.format_exception(strip_frames(error))))
     except Exception as another:
         return f"{type(error).__name__} (no traceback: {type(another).__name__})\n"
 

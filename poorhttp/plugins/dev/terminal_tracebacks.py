@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from poorhttp.logs.frames import with_sources
 from poorhttp.plugins.dev import template_errors
 from poorhttp.plugins.dev.escape import for_terminal
 from poorhttp.plugins.dev.frames import format_traceback, short_path, strip_frames
@@ -88,7 +89,7 @@ class _Renderer:
         from traceback import TracebackException
 
         self._line(for_terminal(message), "bold red")
-        self._exception(TracebackException.from_exception(error), "")
+        self._exception(with_sources(lambda: TracebackException.from_exception(error)), "")
 
     def show_template(self, template: Excerpt) -> None:
         """Draw the lines of a template."""

@@ -11,6 +11,7 @@ import time
 import traceback
 
 from poorhttp import logs
+from poorhttp.logs.frames import with_sources
 
 #: Keys of a line, in their order; the error log has the same with `error_log_format = json`.
 KEYS = (
@@ -88,7 +89,8 @@ class JsonFormatter(logging.Formatter):
     def _exception(self, record: logging.LogRecord) -> str | None:
         text = record.exc_text
         if text is None and isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
-            text = "".join(traceback.format_exception(record.exc_info[1]))
+            error = record.exc_info[1]
+            text = "".join(with_sources(lambda: traceback.format_exception(error)))
         if record.stack_info:
             text = f"{text}\n{record.stack_info}" if text else record.stack_info
         return text.rstrip("\n") if text else None

@@ -453,9 +453,11 @@ class Request:
         import sys
         import traceback
 
+        from poorhttp.logs.frames import with_sources
+
         error = error or sys.exc_info()[1]
         if error is not None:
-            lines = traceback.format_exception(type(error), error, error.__traceback__)
+            lines = with_sources(lambda: traceback.format_exception(error))
             request = f"{self.method} {self.uri}"
             self.log_error(f"{request}\n{''.join(lines)}", levels.LOG_ERR)
 
