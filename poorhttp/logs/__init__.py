@@ -20,6 +20,7 @@ from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, printable
 from poorhttp.logs import destination
+from poorhttp.logs.frames import application_traceback, with_sources
 from poorhttp.logs.sink import open_relay, sink_of
 from poorhttp.logs.text_stream import LineStream, LogFile
 
@@ -346,8 +347,6 @@ def exception(message: str, error: BaseException, request: RequestName | None = 
     try:
         import traceback  # large, and needed only here
 
-        from poorhttp.logs.frames import with_sources
-
         text = "".join(with_sources(lambda: traceback.format_exception(error)))
     except BaseException as another:
         text = f"{name} (no traceback: {type(another).__name__})"
@@ -362,8 +361,6 @@ def start_failure(error: BaseException) -> None:
     settings = error_log.settings
     if settings is None or (settings.error_log == "-" and error_log.relay is None):
         return
-    from poorhttp.logs.frames import application_traceback
-
     traceback = application_traceback(error).lstrip("\n") or None
     write("error", f"the server does not start: {error}", traceback=traceback)
 

@@ -24,11 +24,9 @@ def application_traceback(error: BaseException) -> str:
 
     while isinstance(error, Failure) and error.__cause__ is not None:
         error = error.__cause__
-    frames = [
-        frame
-        for frame in with_sources(lambda: traceback.extract_tb(error.__traceback__))
-        if not frame.filename.startswith(SERVER_FOLDER) and not is_importing(frame.filename)
-    ]
+    frames = with_sources(lambda: traceback.extract_tb(error.__traceback__))
+    frames = [frame for frame in frames if not frame.filename.startswith(SERVER_FOLDER)]
+    frames = [frame for frame in frames if not is_importing(frame.filename)]
     if not frames and not isinstance(error, SyntaxError):
         return ""
     lines = traceback.format_list(frames) + traceback.format_exception_only(error)

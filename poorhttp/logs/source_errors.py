@@ -58,13 +58,11 @@ def _add(error: BaseException, path: str, content: bytes) -> None:
 
 
 def _content(path: str) -> bytes | None:
-    try:
-        if os.path.getsize(path) > MAX_SIZE:
-            return None
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return None
+    with suppress(OSError):
+        if os.path.getsize(path) <= MAX_SIZE:
+            with open(path, "rb") as file:
+                return file.read()
+    return None
 
 
 def _fails(content: bytes, path: str, error: BaseException) -> bool:

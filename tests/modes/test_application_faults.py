@@ -397,12 +397,12 @@ def test_a_source_that_cannot_be_shown(mode: str, verb: str, tmp_path: Path) -> 
     target = "app:asgi" if mode == "asyncio" else "app:application"
     options = ("--request-timeout", "0.3", "--workers", "1")
     with Server(target, mode, *options, cwd=tmp_path, tracebacks=True, verb=verb) as server:
-        assert server.get("/").status == 500
-        place = 'modules.zip/archived.py", line {}, in application'
-        wait_for(lambda: place.format(9) in server.log(), "the place of the exception")
         assert server.get("/?slow").status == 504
-        assert "the application is in" in server.log()
         assert "cannot be interrupted" not in server.log()
+        assert "the application is in" in server.log()
+        assert server.get("/").status == 500
+        place = 'modules.zip/archived.py", line 9, in application'
+        wait_for(lambda: place in server.log(), "the place of the exception")
 
 
 @pytest.mark.each_mode

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
-from compileall import compile_dir
 from functools import partial
 from pathlib import Path
 
@@ -63,9 +62,6 @@ def test_the_server_goes_on_and_stops(
     package = tmp_path / "library/poorhttp"
     shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(APPLICATION)
-    # An installed package has the bytecode of all modules, from which no source can be shown.
-    for folder in ("modes", "worker"):
-        compile_dir(package / folder, quiet=2)
     env = {"PYTHONPATH": str(package.parent)}
     with Server("app.py", mode, *OPTIONS, cwd=tmp_path, env=env, tracebacks=True) as server:
         log, access = tmp_path / "error.log", tmp_path / "access.log"
