@@ -454,6 +454,17 @@ def test_one_that_hangs_under_load(project: Path) -> None:
     assert "answered nothing" in sample.failure
 
 
+@pytest.mark.usefixtures("nothing_left")
+def test_one_that_answers_late(project: Path) -> None:
+    """As on a busy machine: a trial in which nothing is answered is repeated for longer."""
+    broken(project, "global count\ncount += 1\nif count > 1: time.sleep(0.5)")
+    measuring = bench(project)
+    sample = measuring.take(Configuration("single"), 0.2, 1, "search")
+    measuring.store.close()
+    assert sample.failure == ""
+    assert 0 < sample.rate <= 2
+
+
 def sample(one: Configuration, rate: float, pss: int) -> Sample:
     """As if it had been measured."""
     return Sample(one, "search", None, 64, 0, 1.0, int(rate), rate, pss=pss)
