@@ -220,7 +220,7 @@ def serve(mode: str, request: pytest.FixtureRequest) -> Iterator[Serve]:
     process each, where they can, which takes half of the time.
     """
     running: dict[tuple[object, ...], Server] = {}
-    more = alone(mode) if getattr(request.module, "ALONE", False) else ()
+    more = alone(mode) if getattr(request.module, "ALONE", False) is True else ()
 
     def start(
         app: str,

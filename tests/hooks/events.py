@@ -42,6 +42,8 @@ class Hooked(Server):
     def __init__(self, folder: Path, mode: str, *options: str, **more: Any) -> None:
         self.path = folder / "events"
         env = {"HOOKS_LOG": str(self.path), **more.pop("env", {})}
+        # Events tell whether their process has imported gevent, which one that forks has.
+        self.forks = mode != "gevent"
         super().__init__(more.pop("app", APP), mode, *options, env=env, **more)
 
     def events(self, hook: str = "") -> list[Event]:

@@ -27,7 +27,7 @@ from tests.testkit.server import AT_ONCE, Server, patched, wait_for
 APP = "tests/apps/stuck.py"
 
 #: Without py-spy.
-ALONE = patched("poorhttp.plugins.monitor.inspection.py_spy", PROGRAM="no-such-program")
+WITHOUT_PY_SPY = patched("poorhttp.plugins.monitor.inspection.py_spy", PROGRAM="no-such-program")
 
 #: Ways of being stuck in which no thread can run Python.
 HOLDING = ("in_c_holding",)
@@ -193,7 +193,7 @@ def test_stacks_of_many(serve: Serve, mode: str, address: str, tmp_path: Path) -
 def test_stacks_without_py_spy(address: str, way: str, tmp_path: Path) -> None:
     options = ("--admin", f"unix:{address}-alone")
     with (
-        Server(APP, "single", *options, launcher=ALONE) as server,
+        Server(APP, "single", *options, launcher=WITHOUT_PY_SPY) as server,
         stuck(server, way, tmp_path) as request,
     ):
         result = ask(f"{address}-alone", "stacks")
@@ -337,7 +337,7 @@ def test_heap_by_line(address: str) -> None:
 def test_a_worker_that_is_stopped(address: str) -> None:
     """It cannot answer, which the answer says; the other workers are told as ever."""
     options = ("--admin", f"unix:{address}-stopped", "--workers", "2")
-    with Server(APP, "single", *options, launcher=ALONE) as server:
+    with Server(APP, "single", *options, launcher=WITHOUT_PY_SPY) as server:
         pid = workers(server)[0]
         with stopped(pid):
             result = ask(f"{address}-stopped", "stacks")
