@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from tests.support.browser import Browser
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, Server
 
-pytest.importorskip("furo")
-pytest.importorskip("myst_parser")
-pytest.importorskip("sphinx_copybutton")
+#: Not imported: each process of the tests reads this file.
+MISSING = [name for name in ("furo", "myst_parser", "sphinx_copybutton") if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {' '.join(MISSING)}")
 
 #: What a page loads by itself, other than by a link that a reader follows.
 LOADS = re.compile(
