@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 def prepare() -> None:
     """Patch the standard library (`gevent.monkey.patch_all`)."""
-    # A signal handler that raises during the patch would leave locks of `threading` that are never
-    # released, and the process could not exit.
+    # A handler that raised during the patch would leave locks held for ever: no exit would follow.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         with entry_points_read_once():
@@ -80,26 +79,21 @@ def has_plugins() -> bool:
     """
     for folder in sys.path:
         try:
-            names = os.listdir(folder or ".")
+            names = [each for each in os.listdir(folder or ".") if not each.startswith("gevent-")]
         except NotADirectoryError:
             return True  # an archive
         except OSError:
             continue
         for name in names:
-            if name.startswith("gevent-"):
-                continue
             if name.endswith((".dist-info", ".egg-info", "EGG-INFO")):
-                with (
-                    suppress(OSError),
-                    open(os.path.join(folder, name, "entry_points.txt"), "rb") as file,
-                ):
+                path = os.path.join(folder, name, "entry_points.txt")
+                with suppress(OSError), open(path, "rb") as file:
                     if b"gevent.plugins" in file.read():
                         return True
     return False
 
 
-#: Most greenlets that are kept for the next request. Creating one costs several times as much as a
-#: small request (measured: two system calls for its stack).
+#: Most greenlets that are kept for the next request: a new one costs as much as some requests.
 MAX_IDLE_GREENLETS = 64
 
 #: Most requests that are started before the hub handles other events.
@@ -175,7 +169,15 @@ def run(worker: Worker) -> None:
 
     readable = 1
     watcher = hub.loop.io(reactor.fileno(), readable)
-    watcher.start(serve_ready)
+    ready = worker.ready
+
+    def begin() -> None:
+        # The hub begins while signals are blocked: an exception in its first lines would end it.
+        sleep(0)
+        ready()
+        watcher.start(serve_ready)
+
+    worker.ready = begin
     if worker.settings.slow_request:
         # Time that the hub has not waited is time in which new requests had to wait.
         before, after = hub.loop.prepare(priority=-2), hub.loop.check()

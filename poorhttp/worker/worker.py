@@ -259,8 +259,7 @@ class Worker:
                 self.promoted = reactor.promoted
                 return
             except BaseException as error:
-                # Only this assignment: the next signal may arrive at once, and an exception of its
-                # handler must not escape.
+                # Nothing more: the next signal's handler may raise at once, which must not escape.
                 raised = error
 
 

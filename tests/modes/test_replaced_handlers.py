@@ -198,6 +198,32 @@ def test_an_exception_of_a_handler_is_logged(mode: str, tmp_path: Path) -> None:
         assert children(server.process.pid) == [worker]
 
 
+#: Sends the signal in the first lines of gevent's hub.
+IN_THE_HUB = """
+import os
+from gevent.hub import Hub
+
+begin = Hub.start_periodic_monitoring_thread
+
+def send_and_begin(hub):
+    os.kill(os.getpid(), signal.SIGWINCH)
+    return begin(hub)
+
+Hub.start_periodic_monitoring_thread = send_and_begin
+"""
+
+
+@pytest.mark.parametrize("mode", ["gevent"])
+def test_an_exception_while_the_hub_begins(mode: str, tmp_path: Path) -> None:
+    """It would end the hub for good, and no request would be answered."""
+    (tmp_path / "app.py").write_text(RAISING + IN_THE_HUB)
+    with Server("app.py", mode, "--workers", "1", cwd=tmp_path) as server:
+        server.tracebacks = True
+        server.wait_log("ValueError: the handler fails")
+        assert server.get("/").status == 200
+        assert server.log().count("Traceback") == 1
+
+
 def test_a_process_without_supervisor_says_that_it_will_not_stop(tmp_path: Path) -> None:
     with serve("single", tmp_path, "register", "--supervisor", "off") as server:
         server.wait_log("the application has replaced the handler of SIGTERM, SIGINT, SIGQUIT")
