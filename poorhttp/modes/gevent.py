@@ -124,8 +124,7 @@ def run(worker: Worker) -> None:
     # for a child that has already exited.
     os.register_at_fork(before=hub.loop.install_sigchld)
     if worker.signals is not None:
-        # Most signal handlers run in the hub, which must not block: neither on the lock of a log
-        # handler nor in gevent's own `os.close`.
+        # Most signal handlers run in the hub, which must not block: on a log's lock, in `os.close`.
         worker.signals.call_soon = spawn
     reactor = worker.reactor(
         multithread=True,
@@ -169,15 +168,15 @@ def run(worker: Worker) -> None:
 
     readable = 1
     watcher = hub.loop.io(reactor.fileno(), readable)
-    ready = worker.ready
 
     def begin() -> None:
+        worker.ready = ready  # or this function would keep the application alive
         # The hub begins while signals are blocked: an exception in its first lines would end it.
         sleep(0)
         ready()
         watcher.start(serve_ready)
 
-    worker.ready = begin
+    ready, worker.ready = worker.ready, begin
     if worker.settings.slow_request:
         # Time that the hub has not waited is time in which new requests had to wait.
         before, after = hub.loop.prepare(priority=-2), hub.loop.check()

@@ -182,7 +182,9 @@ def test_what_a_person_sets_holds_until_the_next_reload(admin: Admin) -> None:
         assert "4 threads in each worker until the next reload" in ctl("threads", "4")
         admin.wait(lambda service: service["figures"]["threads"] == 8, "four threads each")
         assert "a person has set the number" in ctl("status")
-        (first, _) = admin.service()["workers"]
+        # The one that was removed may still be ending.
+        found = admin.wait(lambda service: len(service["workers"]) == 2, "two workers")
+        first = found["workers"][0]
         os.kill(first["pid"], signal.SIGKILL)
         admin.wait(
             lambda service: (
