@@ -47,22 +47,5 @@ def quantiles(
 ) -> list[float]:
     """The quantiles of these shares."""
     percents = [share * 100 for share in shares]
-    values = percentiles(histogram, percents)
+    values = histogram.get_percentile_to_value_dict(percents)
     return [min(float(values.get(percent, 0)), greatest) for percent in percents]
-
-
-def percentiles(histogram: HdrHistogram, percents: Iterable[float]) -> dict[float, int]:
-    """Microseconds within which so many percent of the times lie; nothing if there are no times."""
-    wanted = sorted({*percents}, reverse=True)
-    found: dict[float, int] = {}
-    total = 0
-    # One pass over all counts, most of which are 0: HdrHistogram's own calls a function for each.
-    for index, count in enumerate(histogram.counts):
-        total += count
-        while count and wanted and total >= histogram.get_target_count_at_percentile(wanted[-1]):
-            percent, value = wanted.pop(), histogram.get_value_from_index(index)
-            end = histogram.get_highest_equivalent_value if percent else int
-            found[percent] = end(value)
-        if not wanted:
-            break
-    return found

@@ -1,4 +1,4 @@
-"""Starts a main process that is controlled by commands, and tells it what to do."""
+"""Starts the program `commanded_main.py`, and sends it commands."""
 
 from __future__ import annotations
 

@@ -6,9 +6,11 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.optimize import isotonic_regression
 
 from loadtests.reporting.cells import heading
 from loadtests.reporting.figures import chart
@@ -165,14 +167,6 @@ def _end(axes: Axes, figure: Lines, line: Line) -> tuple[bool, float]:
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """The places nearest to the wanted ones, which ascend: `gap` apart and within the bounds."""
-    # Without their gaps, places that would change their order share the mean of what they want.
-    groups: list[tuple[float, int]] = []
-    for number, place in enumerate(wanted):
-        total, count = place - gap * number, 1
-        while groups and groups[-1][0] / groups[-1][1] >= total / count:
-            before, more = groups.pop()
-            total, count = total + before, count + more
-        groups.append((total, count))
-    starts = [total / count for total, count in groups for _ in range(count)]
-    last = max(low, high - gap * (len(wanted) - 1))
-    return [min(max(start, low), last) + gap * number for number, start in enumerate(starts)]
+    steps = gap * np.arange(len(wanted))
+    starts = isotonic_regression(np.array(wanted) - steps).x
+    return list(np.clip(starts, low, max(low, high - steps[-1])) + steps)

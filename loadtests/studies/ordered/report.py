@@ -47,7 +47,7 @@ MANY = 100
 @functools.lru_cache(maxsize=4096)
 def curve(encoded: str) -> dict[float, float]:
     """Milliseconds within which so many percent of the requests of a histogram were done."""
-    found = histogram.percentiles(histogram.merge([encoded]), SHARES)
+    found = histogram.merge([encoded]).get_percentile_to_value_dict(list(SHARES))
     return {share: value / 1e3 for share, value in found.items()}
 
 
