@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import suppress
 
 from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.server import join, wait_for
@@ -66,17 +67,33 @@ class Probe:
         while not self._over.wait(PAUSE):
             try:
                 self.told[ask(self._address, self._path)] += 1
-                kept = kept or Connection(self._address)
-                response = kept.request("GET", self._path)
-                self.told[response.status, response.body.decode().strip()] += 1
-                if response.get("Connection") == "close":
-                    kept.close()
-                    kept = None
-            except Closed:
-                # A kept connection may end while nobody asks.
-                kept = None
-            except (OSError, BadResponse) as error:
+            except (OSError, BadResponse, Closed) as error:
                 self.told[repr(error)] += 1
-                kept = None
+            kept = self._ask_kept(kept)
         if kept is not None:
             kept.close()
+
+    def _ask_kept(self, kept: Connection | None) -> Connection | None:
+        """Ask on the kept connection, or a new one; the connection, if it can be asked again."""
+        try:
+            if kept is not None:
+                # It may end while nobody asks; a Unix socket tells that when a request is sent.
+                with suppress(BrokenPipeError, Closed):
+                    return self._answered(kept)
+                kept.close()
+            kept = Connection(self._address)
+            return self._answered(kept)
+        except (OSError, BadResponse, Closed) as error:
+            self.told[repr(error)] += 1
+            if kept is not None:
+                kept.close()
+            return None
+
+    def _answered(self, connection: Connection) -> Connection | None:
+        """Ask once; the connection, unless the answer ends it."""
+        response = connection.request("GET", self._path)
+        self.told[response.status, response.body.decode().strip()] += 1
+        if response.get("Connection") != "close":
+            return connection
+        connection.close()
+        return None
