@@ -144,7 +144,19 @@ class Transfers(Client):
         self._wakes[number] = time.monotonic() + after
 
     def run(self) -> tuple[Seen, list[dict[str, Any]]]:
-        """Sends all, and tells what became of them; of event streams also the times between."""
+        """Sends all, and tells what became of them; of event streams also the times between.
+
+        Its connections are closed then: a server that is stopped waits for no stream.
+        """
+        try:
+            return self._run()
+        finally:
+            for multi, active in zip(self._multis, self._active, strict=True):
+                for handle in active:
+                    multi.remove_handle(handle)
+                multi.close()
+
+    def _run(self) -> tuple[Seen, list[dict[str, Any]]]:
         waiting = deque[Sent]()
         while self.goes_on(len(waiting) + self._unanswered()):
             waiting += [Sent(due, self._requests.popleft()) for due in self.due()]
@@ -296,7 +308,14 @@ class Messages(Client):
         self._opened.append((handle, deque()))
 
     def run(self) -> tuple[Seen, list[dict[str, Any]]]:
-        """Sends all, and tells what became of them and of the handshakes."""
+        """Sends all, and tells what became of them and of the handshakes; closes all."""
+        try:
+            return self._run()
+        finally:
+            for handle, _ in self._opened:
+                handle.close()
+
+    def _run(self) -> tuple[Seen, list[dict[str, Any]]]:
         while self.goes_on(sum(len(sent) for _, sent in self._opened)):
             for due in self.due():
                 self._send(Sent(due))

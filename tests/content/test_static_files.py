@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -218,4 +219,9 @@ def test_an_idle_worker_closes_files(public: Path) -> None:
 def is_open(server: Server, file: Path) -> bool:
     """Whether the worker has the file open."""
     descriptors = Path(f"/proc/{worker_of(server)}/fd")
-    return any(os.path.samefile(path, file) for path in descriptors.iterdir() if path.is_file())
+    for path in descriptors.iterdir():
+        # It may be closed while we look.
+        with suppress(FileNotFoundError):
+            if path.samefile(file):
+                return True
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -269,12 +270,12 @@ def test_guessing(lone: Server) -> None:
         before = server.log()
         # As if that had been done before: each of them takes a while.
         assert "ask for the PIN" in before
-        found = [
-            path
-            for pid in _processes(server)
-            for path in Path(f"/proc/{pid}/fd").iterdir()
-            if "poorhttp-pin" in os.readlink(path)
-        ]
+        found = []
+        for pid in _processes(server):
+            for path in Path(f"/proc/{pid}/fd").iterdir():
+                # It may be closed while we look.
+                with suppress(FileNotFoundError):
+                    found += [path] * ("poorhttp-pin" in os.readlink(path))
         assert found
         assert found[0].read_bytes() == b"\1"
         with found[0].open("r+b") as file:

@@ -20,7 +20,7 @@ from tests.support.binary_upgrade import end, upgrade
 from tests.support.http2_client import client
 from tests.support.status_reader import Admin
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
-from tests.testkit.process import workers
+from tests.testkit.process import opened, workers
 from tests.testkit.server import Server, join, patched, wait_for
 
 if TYPE_CHECKING:
@@ -171,8 +171,7 @@ def kill_only(main: int) -> None:
 
 def memories(main: int) -> int:
     """How many memories with statuses of workers a main process has."""
-    files = [os.readlink(each) for each in Path(f"/proc/{main}/fd").iterdir()]
-    return sum("poorhttp-status" in each for each in files)
+    return sum("poorhttp-status" in each for each in opened(main))
 
 
 def count_over(

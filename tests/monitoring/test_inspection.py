@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -123,8 +123,11 @@ def stuck(server: Server, way: str, folder: Path) -> Iterator[Stuck]:
 
 def workers(server: Server) -> list[int]:
     """Its workers, which say so in their names; an inspection is a process as well."""
-    names = {pid: Path(f"/proc/{pid}/comm") for pid in children(server.process.pid)}
-    return [pid for pid, name in names.items() if name.exists() and "worker" in name.read_text()]
+    found = []
+    for pid in children(server.process.pid):
+        with suppress(OSError):
+            found += [pid] * ("worker" in Path(f"/proc/{pid}/comm").read_text())
+    return found
 
 
 def runs_python(mode: str, way: str) -> bool:

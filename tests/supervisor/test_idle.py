@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,10 @@ def wake_ups(server: Server) -> dict[str, int]:
     counts = {}
     for pid in (server.process.pid, *children(server.process.pid)):
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            status = (thread / "status").read_text()
-            counts[thread.name] = int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+            # A thread may end meanwhile: that of a connection that was taken over.
+            with suppress(OSError):
+                status = (thread / "status").read_text()
+                counts[thread.name] = int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
     return counts
 
 

@@ -71,8 +71,11 @@ def lives(pid: int) -> bool:
 
 def is_stopped(pid: int) -> bool:
     """Whether a signal holds up every thread of a process; psutil tells of its first one only."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    states = {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
+    states = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        # A thread may end before the signal arrives.
+        with suppress(OSError):
+            states.add((task / "stat").read_text().rpartition(")")[2].split()[0])
     return states == {"T"}
 
 
