@@ -124,7 +124,9 @@ def _reader(field: str, servers: Sequence[str], scale: float, against: bool) -> 
                 honest = WHOLE_REQUESTS[0] if attack.waits else REQUESTS
                 usual = results.rounds(honest, server, field)
                 values = (
-                    value / (usual[key] if against else 1) * scale for key, value in found.items()
+                    value / (usual[key] if against else 1) * scale
+                    for key, value in found.items()
+                    if not against or key in usual
                 )
                 if (one := spread(values)) is not None:
                     places[f"{attack.name}, {mode(server)}"] = one

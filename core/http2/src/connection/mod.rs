@@ -128,8 +128,6 @@ pub struct Connection {
     /// Bytes that the client allows on the connection, and at first on a stream.
     send_window: i64,
     initial_send_window: i64,
-    /// The largest payload that the client takes, as far as this side uses it.
-    largest_frame: usize,
     /// Bytes that the client may send, and those consumed that it does not know of yet.
     receive_window: i64,
     credit: u32,
@@ -181,7 +179,6 @@ impl Connection {
             budget: Budget::new(&options),
             send_window: i64::from(DEFAULT_WINDOW),
             initial_send_window: i64::from(DEFAULT_WINDOW),
-            largest_frame: Options::FRAME,
             receive_window: i64::from(receive_window),
             credit: 0,
             output,

@@ -8,6 +8,9 @@ use crate::frame::{self, HEADER};
 use crate::options::Options;
 use crate::stream::{Closed, Receiving, Sending, Wait};
 
+/// Content of a DATA frame that is copied to the output: with its header it fills a record of TLS (16,384 bytes), and four of them fill the output.
+const CONTENT: usize = Options::FRAME - HEADER;
+
 /// Names of fields are made lower-case on the stack up to this length.
 const SHORT_NAME: usize = 64;
 
@@ -77,9 +80,9 @@ impl Connection {
         let taken = self.room(stream).min(content.len());
         let is_whole = taken == content.len();
         let mut rest = &content[..taken];
-        self.output.reserve(taken + HEADER * (1 + taken / self.largest_frame));
+        self.output.reserve(taken + HEADER * (1 + taken / CONTENT));
         while !rest.is_empty() {
-            let (part, behind) = rest.split_at(rest.len().min(self.largest_frame));
+            let (part, behind) = rest.split_at(rest.len().min(CONTENT));
             self.last_data = Some(self.output.len());
             frame::push_data(&mut self.output, stream, part, is_whole && ends && behind.is_empty());
             rest = behind;
@@ -99,7 +102,7 @@ impl Connection {
         if self.check(stream, Sending::Content).is_err() {
             return 0;
         }
-        let length = self.room(stream).min(most).min(self.largest_frame);
+        let length = self.room_in_frames(stream, Options::FRAME).min(most).min(Options::FRAME);
         if length > 0 {
             frame::begin_data(&mut self.output, stream, length);
             self.last_data = None;
@@ -212,13 +215,18 @@ impl Connection {
 
     /// Bytes of content that [`Connection::send_data`] takes of a stream now.
     pub fn room(&self, stream: u32) -> usize {
+        self.room_in_frames(stream, CONTENT)
+    }
+
+    /// The same if a frame holds so much.
+    fn room_in_frames(&self, stream: u32, frame: usize) -> usize {
         let Some(state) = self.streams.peek(stream) else { return 0 };
         if !self.has_room() || self.streams.is_preceded(stream) {
             return 0;
         }
         let window = state.send_window.min(self.send_window).max(0) as usize;
         let turn = match self.streams.shares_turns(stream) {
-            true => self.largest_frame,
+            true => frame,
             false => Options::OUTPUT - (self.output.len() - self.gone),
         };
         window.min(turn)
@@ -266,7 +274,7 @@ impl Connection {
                 self.encoder.field(out, name, value.trim_ascii());
             }
         }
-        frame::wrap_block(out, start, stream, ends, self.largest_frame);
+        frame::wrap_block(out, start, stream, ends, Options::FRAME);
     }
 
     /// The response is complete. What the client still sends is not needed (section 8.1).

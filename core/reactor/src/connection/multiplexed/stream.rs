@@ -137,14 +137,18 @@ impl Multiplexed {
         !state.is_lost && state.protocol.waits_for_turn(stream)
     }
 
-    /// Bytes of content that a stream may send now.
-    pub(crate) fn room(&self, stream: u32) -> usize {
+    /// Bytes of content that a stream may send now; if there are none, it waits for room, or for its turn.
+    pub(crate) fn room(&self, stream: u32) -> Result<usize, Errno> {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if state.protocol.room(stream) == 0 {
+        if state.protocol.room(stream) == 0 && !state.is_sending {
             self.flush(state);
         }
-        state.protocol.room(stream)
+        match state.protocol.room(stream) {
+            // There is no room for this byte, so it is none of the response.
+            0 => self.send_locked(state, stream, b"\0", false),
+            bytes => Ok(bytes),
+        }
     }
 
     /// Sends bytes of a response: its head as text of HTTP/1.1, perhaps behind interim ones, and then its content without framing.
@@ -217,7 +221,10 @@ impl Multiplexed {
             if more && rest.is_empty() {
                 return Ok(bytes.len());
             }
-            self.flush(state);
+            // Who has the streams send in turn flushes when the output is full.
+            if rest.is_empty() || !state.is_sending {
+                self.flush(state);
+            }
             if let Some(of_stream) = state.streams.get_mut(&stream) {
                 of_stream.is_blocked = !rest.is_empty();
             }

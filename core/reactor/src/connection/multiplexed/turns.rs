@@ -103,9 +103,17 @@ impl Multiplexed {
             // Another thread does, and goes on with what has come by now.
             return (ready, false);
         }
-        while self.queued.sent() - sent < SENT_IN_TURN
-            && let Some(stream) = state.protocol.next_writable()
-        {
+        loop {
+            let may_send = self.queued.sent() - sent < SENT_IN_TURN;
+            let Some(stream) = may_send.then(|| state.protocol.next_writable()).flatten() else {
+                // What all of them have sent leaves at once: the output is full, or nothing else waits.
+                let has_output = state.has_unsent();
+                self.flush(&mut state);
+                match may_send && has_output && !state.has_unsent() {
+                    true => continue,
+                    false => break,
+                }
+            };
             let of_stream = state.streams.get_mut(&stream);
             let queue = of_stream.and_then(|of_stream| {
                 of_stream.is_blocked = false;
@@ -133,7 +141,7 @@ impl Multiplexed {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{Arc, Weak};
+    use std::sync::{Arc, Mutex, Weak};
 
     use super::*;
     use crate::connection::coalesced::CoalescedSender;
@@ -143,15 +151,21 @@ mod tests {
     use crate::connection::stream_protocol::{StreamEvent, StreamProtocol};
     use crate::sys::BorrowedFd;
 
-    /// A protocol all of whose streams may send, the last first.
-    struct Writable(Vec<u32>);
+    /// A protocol all of whose streams may send, the last first: a frame each, as long as the output has room.
+    struct Writable {
+        streams: Vec<u32>,
+        frame: usize,
+        output: Vec<u8>,
+    }
 
     impl StreamProtocol for Writable {
         fn next_writable(&mut self) -> Option<u32> {
-            self.0.pop()
+            let stream = if self.output.len() < ROOM { self.streams.pop() } else { None };
+            self.output.resize(self.output.len() + stream.map_or(0, |_| self.frame), 0);
+            stream
         }
         fn has_writable(&self) -> bool {
-            !self.0.is_empty()
+            !self.streams.is_empty()
         }
         fn end_turn(&mut self, _: u32, _: bool) {}
         fn receive<'a>(&mut self, _: &mut &'a [u8]) -> StreamEvent<'a> {
@@ -188,9 +202,11 @@ mod tests {
         fn close(&mut self, _: u32) {}
         fn cancel(&mut self, _: u32) {}
         fn output(&self) -> &[u8] {
-            b""
+            &self.output
         }
-        fn sent(&mut self, _: usize) {}
+        fn sent(&mut self, bytes: usize) {
+            self.output.drain(..bytes);
+        }
         fn pass(&mut self, _: u32) {}
         fn take_resets(&mut self) -> [u32; 2] {
             [0; 2]
@@ -205,7 +221,8 @@ mod tests {
         }
     }
 
-    struct Nowhere(std::fs::File);
+    /// Takes everything, and notes how much at once.
+    struct Nowhere(std::fs::File, Mutex<Vec<usize>>);
 
     impl Carrier for Nowhere {
         fn receive(&self, _: &mut [u8]) -> Result<usize, Errno> {
@@ -215,6 +232,7 @@ mod tests {
             false
         }
         fn send(&self, bytes: &[u8], _: bool) -> Result<usize, Errno> {
+            self.1.lock().unwrap().push(bytes.len());
             Ok(bytes.len())
         }
         fn sends_files(&self) -> bool {
@@ -246,11 +264,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn many_responses_that_are_taken_at_once_are_more_than_one_turn() {
-        const LENGTH: usize = 200_000;
-        const STREAMS: u32 = 40;
-        let carrier = Arc::new(Nowhere(tempfile::tempfile().unwrap()));
+    /// So many streams, each with a response of so many bytes, of which the output has so many at once.
+    fn connection(streams: u32, length: usize, frame: usize) -> (Multiplexed, Arc<Nowhere>, Arc<Response>) {
+        let carrier = Arc::new(Nowhere(tempfile::tempfile().unwrap(), Mutex::default()));
         let owner: Weak<dyn StreamOwner> = Weak::<Nowhere>::new();
         let origin = Origin {
             listener: 0,
@@ -260,15 +276,29 @@ mod tests {
             over_tls: true,
             tls_variables: Vec::new(),
         };
-        let protocol = Box::new(Writable((0..STREAMS).collect()));
-        let sender = Arc::new(CoalescedSender::new());
-        let streams = Multiplexed::new(carrier, owner, sender, (0, 0), origin, protocol, Box::leak(Box::default()));
-        let response = Arc::new(Response(LENGTH, Arc::clone(&streams.queued), AtomicU32::new(0)));
-        for stream in 0..STREAMS {
-            streams.lock().begin(stream, None, false);
+        let protocol = Box::new(Writable { streams: (0..streams).collect(), frame, output: Vec::new() });
+        let (sender, same) = (Arc::new(CoalescedSender::new()), Arc::clone(&carrier));
+        let connection = Multiplexed::new(same, owner, sender, (0, 0), origin, protocol, Box::leak(Box::default()));
+        let response = Arc::new(Response(length, Arc::clone(&connection.queued), AtomicU32::new(0)));
+        for stream in 0..streams {
+            connection.lock().begin(stream, None, false);
             let queue: Weak<Response> = Arc::downgrade(&response);
-            streams.set_slot(stream, (stream, 0), queue);
+            connection.set_slot(stream, (stream, 0), queue);
         }
+        (connection, carrier, response)
+    }
+
+    #[test]
+    fn frames_of_streams_that_take_turns_leave_together() {
+        let (streams, carrier, _) = connection(10, 16_375, 16_384);
+        assert!(!streams.send_streams().1);
+        assert_eq!(*carrier.1.lock().unwrap(), [4 * 16_384, 4 * 16_384, 2 * 16_384]);
+    }
+
+    #[test]
+    fn many_responses_that_are_taken_at_once_are_more_than_one_turn() {
+        const LENGTH: usize = 200_000;
+        let (streams, _, response) = connection(40, LENGTH, 0);
         let mut turns = 1;
         while streams.send_streams().1 {
             turns += 1;

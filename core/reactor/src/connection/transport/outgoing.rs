@@ -5,8 +5,9 @@ use poorhttp_interface::tls::RECORD;
 use crate::sys::socket::{PlainSocket, Transport};
 use crate::sys::{BorrowedFd, Errno, file};
 
-/// Bytes of content that are encrypted before they are sent: four of the largest records. So much may wait for a slow reader.
-pub(crate) const ENCRYPTED_AT_ONCE: usize = 4 * RECORD;
+/// Bytes of content that are encrypted before they are sent: four of the largest records, and headers of frames. So much may wait for a
+/// slow reader.
+pub(crate) const ENCRYPTED_AT_ONCE: usize = 4 * RECORD + 512;
 
 /// Records on their way to the kernel.
 #[derive(Debug, Default)]
@@ -87,14 +88,15 @@ impl Content<'_> {
             }
             Content::Memory(parts) => {
                 let (mut offset, mut filled) = (offset, 0);
-                for part in *parts {
+                for (number, part) in parts.iter().enumerate() {
                     let Some(rest) = part.get(offset..).filter(|rest| !rest.is_empty()) else {
                         offset -= part.len();
                         continue;
                     };
                     offset = 0;
                     if filled == 0 && (rest.len() >= most || rest.len() >= RECORD) {
-                        let whole = if rest.len() >= most { most } else { rest.len() / RECORD * RECORD };
+                        let is_last = number == parts.len() - 1;
+                        let whole = if is_last { rest.len().min(most) } else { most.min(rest.len()) / RECORD * RECORD };
                         return Ok(&rest[..whole]);
                     }
                     let taken = rest.len().min(most - filled);

@@ -137,8 +137,7 @@ impl Transport for StreamSocket {
         if let Some(sent) = self.connection.send_file(self.stream, file, at, most) {
             return sent;
         }
-        // If there is no room, a byte waits for it.
-        let length = self.connection.room(self.stream).clamp(1, PIECE).min(most);
+        let length = self.connection.room(self.stream)?.min(PIECE).min(most);
         let mut piece = PIECE_OF_THREAD.take();
         if piece.is_empty() {
             piece = vec![0; PIECE].into();
