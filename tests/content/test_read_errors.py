@@ -14,6 +14,7 @@ from tests.apps.unreadable import NUMBERS
 from tests.support.certificate import certificate
 from tests.support.tls_client import BIND, connected, write
 from tests.testkit.client import BadResponse, Closed
+from tests.testkit.process import opened
 from tests.testkit.server import Server, alone, wait_for
 
 # The core sends these files, in all modes alike.
@@ -50,11 +51,18 @@ def logged(server: Server, what: str) -> str:
     return line[0]
 
 
+def has_temporary(server: Server, folder: Path) -> bool:
+    """Whether the server has a file in a folder that has no name."""
+    names = opened(server.process.pid)
+    return any(name.startswith(f"{folder}/#") for name in names)
+
+
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) -> None:
     access = file.parent / "access.log"
     words = ("--access-log", str(access), "--log-level", "debug", *options(file), *alone(mode))
-    with Server(APP, mode, *words, env=environ(file, "sendfile", error)) as server:
+    temporary = ("--temp-dir", str(file.parent))
+    with Server(APP, mode, *words, *temporary, env=environ(file, "sendfile", error)) as server:
         for number, path in enumerate(("/static/large.bin", "/named", "/wrapped"), 1):
             with server.connect() as connection, pytest.raises((BadResponse, Closed)):
                 connection.request("GET", path)
@@ -64,6 +72,7 @@ def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) 
         # Also one in a temporary file, which waits there for a slow client.
         with server.connect() as connection:
             connection.send_request("GET", "/large")
+            wait_for(lambda: has_temporary(server, file.parent), "a temporary file")
             with pytest.raises((BadResponse, Closed)):
                 connection.response()
         its = "the response is cut short: its temporary file cannot be read:"
