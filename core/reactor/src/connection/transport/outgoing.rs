@@ -5,8 +5,8 @@ use poorhttp_interface::tls::RECORD;
 use crate::sys::socket::{PlainSocket, Transport};
 use crate::sys::{BorrowedFd, Errno, file};
 
-/// Bytes of content that are encrypted before they are sent: four of the largest records, and headers of frames. So much may wait for a
-/// slow reader.
+/// Bytes of content that are encrypted before they are sent, at most: four of the largest records, and headers of frames. So much may
+/// wait for a slow reader.
 pub(crate) const ENCRYPTED_AT_ONCE: usize = 4 * RECORD + 512;
 
 /// Records on their way to the kernel.
@@ -80,7 +80,8 @@ pub(crate) enum Content<'a> {
 impl Content<'_> {
     /// The next piece after so many bytes: at most as much as `room` holds, which is used if it is not in memory at one place.
     pub(crate) fn piece<'b>(&'b self, offset: usize, most: usize, room: &'b mut [u8]) -> Result<&'b [u8], Errno> {
-        let most = most.min(ENCRYPTED_AT_ONCE);
+        // If more follows, the records are full.
+        let most = if most > ENCRYPTED_AT_ONCE { 4 * RECORD } else { most };
         match self {
             Content::File(file, at) => {
                 let bytes = file::read_at(file, &mut room[..most], at + offset as u64)?;
