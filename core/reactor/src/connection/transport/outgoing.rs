@@ -89,15 +89,14 @@ impl Content<'_> {
             }
             Content::Memory(parts) => {
                 let (mut offset, mut filled) = (offset, 0);
-                for (number, part) in parts.iter().enumerate() {
+                for part in *parts {
                     let Some(rest) = part.get(offset..).filter(|rest| !rest.is_empty()) else {
                         offset -= part.len();
                         continue;
                     };
                     offset = 0;
                     if filled == 0 && (rest.len() >= most || rest.len() >= RECORD) {
-                        let is_last = number == parts.len() - 1;
-                        let whole = if is_last { rest.len().min(most) } else { most.min(rest.len()) / RECORD * RECORD };
+                        let whole = if rest.len() >= most { most } else { rest.len() / RECORD * RECORD };
                         return Ok(&rest[..whole]);
                     }
                     let taken = rest.len().min(most - filled);
