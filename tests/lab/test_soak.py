@@ -25,7 +25,8 @@ from loadtests.soak.run import Plan, Soak
 from tests.lab import refused_requests
 from tests.testkit.client import Response
 
-#: Crosses two answers, writes to the log, and leaks descriptors.
+#: Crosses two answers, writes to the log, and leaks descriptors once a file beside it says that
+#: they have been counted.
 WRONG = """
 import itertools
 import os
@@ -34,6 +35,7 @@ from loadtests.apps import mixed
 numbers = itertools.count(1)
 earlier = []
 leaked = []
+quiet = os.path.join(os.path.dirname(__file__), "quiet")
 
 def application(environ, start_response):
     query, path = environ["QUERY_STRING"], environ["PATH_INFO"]
@@ -42,9 +44,8 @@ def application(environ, start_response):
         if number % 50 == 0:
             environ["QUERY_STRING"] = earlier[0]
         earlier[:] = [query]
-        # So seldom that it goes on behind the first quiet moment, however late that comes.
-        if number % 10 == 0 and len(leaked) < 600:
-            leaked.append(os.open(os.devnull, os.O_RDONLY))
+        if not leaked and os.path.exists(quiet):
+            leaked[:] = [os.open(os.devnull, os.O_RDONLY) for _ in range(200)]
     elif path == "/measured":
         environ["wsgi.errors"].write("Exception ignored in: something\\n")
     return mixed.application(environ, start_response)
@@ -116,8 +117,13 @@ def test_what_a_soak_notices(tmp_path: Path) -> None:
     plan = Plan("single", 1, str(tmp_path / "wrong.py"))
     # Nothing happens to this server, and most requests come behind the first quiet moment.
     plan.step, plan.warm_up = 10.0, 0.1
+
+    def said(line: str) -> None:
+        if line.endswith(", quiet"):
+            (tmp_path / "quiet").touch()
+
     with closing(store.Store(tmp_path / "soak.jsonl", "test")) as keeping:
-        failures = "\n".join(Soak(plan, keeping, print).run())
+        failures = "\n".join(Soak(plan, keeping, said).run())
     for noticed in (
         "it is the answer to ",
         "unexpected in the log: .*Exception ignored",

@@ -1,8 +1,9 @@
 """Inside Locust: records the outcome of each request, and ends the run.
 
 The plan, JSON in the environment, says the `folder` for the reports, the number of `workers` (0:
-one process) and how many `seconds` to measure once all users are there; 0 is until as many users
-as workers have called `finish`, who were told to `begin` at the same moment.
+one process), how many of the processes have `askers`, users, and how many `seconds` to measure once
+all users are there and each of these processes has had its first answer; 0 seconds is until as many
+users as workers have called `finish`, who were told to `begin` at the same moment.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ FOLDER = Path(PLAN["folder"])
 HEAD_START = 0.2
 """Seconds from the message to the beginning."""
 REPORT_SECONDS = patience(20.0)
+FIRST_SECONDS = patience(5.0)
+"""For the first answers: users may do something else first, or ask for nothing at all."""
 
 begin: gevent.event.AsyncResult[float] = gevent.event.AsyncResult()
 """When to begin, by time.time()."""
 _answers: gevent.queue.Queue[None] = gevent.queue.Queue()
+_first_answers: gevent.queue.Queue[None] = gevent.queue.Queue()
 
 _ends, _times, _octets, _kinds = array("d"), array("d"), array("Q"), array("B")
 
@@ -47,9 +51,13 @@ class State:
 def _ask(message: str, data: object, seconds: float | None) -> None:
     """Sends all workers a message, and waits until each has sent one."""
     State.runner.send_message(message, data)
+    _await(_answers, PLAN["workers"], seconds)
+
+
+def _await(answers: gevent.queue.Queue[None], number: int, seconds: float | None) -> None:
     with contextlib.suppress(gevent.Timeout), gevent.Timeout(seconds):
-        for _ in range(PLAN["workers"]):
-            _answers.get()
+        for _ in range(number):
+            answers.get()
 
 
 def _kind(exception: BaseException, response: object) -> str:
@@ -68,6 +76,13 @@ def _keep(
     response: object = None,
     **_others: object,
 ) -> None:
+    if not _ends and PLAN["seconds"]:
+        # A process that is starved for a while is not measured before it asks.
+        State.cpu = time.process_time()
+        if isinstance(State.runner, WorkerRunner):
+            State.runner.send_message("asked")
+        else:
+            _first_answers.put(None)
     _ends.append(time.time() if start_time is None else start_time + response_time / 1000)
     _times.append(response_time)
     _octets.append(response_length or 0)
@@ -93,6 +108,8 @@ def finish() -> None:
 
 def _conduct() -> None:
     """The run, once all users are there."""
+    if PLAN["seconds"]:
+        _await(_first_answers, PLAN["askers"], FIRST_SECONDS)
     cpu, begun = time.process_time(), time.time()
     if PLAN["seconds"]:
         gevent.sleep(PLAN["seconds"])
@@ -127,6 +144,7 @@ def _started(runner: Any, **_others: object) -> None:
     if isinstance(runner, MasterRunner):
         for message in ("finished", "reported"):
             runner.register_message(message, lambda **_others: _answers.put(None))
+        runner.register_message("asked", lambda **_others: _first_answers.put(None))
     elif isinstance(runner, WorkerRunner):
         runner.register_message("begin", lambda msg, **_others: begin.set(msg.data["at"]))
         runner.register_message("report", _told_to_report)

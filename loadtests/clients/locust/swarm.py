@@ -71,7 +71,7 @@ def version() -> str:
 def drive(job: Job, core: int | None, workers: int = 0) -> Load:
     """Does a job with as many users as it has connections, in one process or in workers.
 
-    Measured is from when all users are there. Bytes are those of bodies. What Locust needs to
+    Measured is from when all users are there and have asked once. Bytes are those of bodies. What Locust needs to
     start does not count for its processor time.
     """
     headers = {} if job.keep else {"Connection": "close"}
@@ -137,7 +137,8 @@ def run(
         command += ["--master-bind-host", LOOPBACK, "--master-bind-port", port]
     with tempfile.TemporaryDirectory(prefix="loadtests-") as name:
         folder = Path(name)
-        plan = {**plan, "folder": name, "workers": workers}
+        askers = min(users, workers) or 1
+        plan = {**plan, "folder": name, "workers": workers, "askers": askers}
         path = filter(None, [lab_folder(), os.environ.get("PYTHONPATH")])
         environ = {**os.environ, "LOADTESTS_LOCUST": json.dumps(plan)}
         environ["PYTHONPATH"] = os.pathsep.join(path)
