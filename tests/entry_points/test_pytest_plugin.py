@@ -263,7 +263,7 @@ def test_the_guide(tmp_path: Path, env: dict[str, str]) -> None:
     assert passed(run_pytest(tmp_path / "tests", env, "django", "flask")) == 2
 
 
-@pytest.mark.parametrize("database", ["", "a.db"])
+@pytest.mark.parametrize("database", ["", pytest.param("a.db", marks=pytest.mark.full)])
 def test_pytest_django(tmp_path: Path, env: dict[str, str], database: str) -> None:
     """A database in memory, which is shared, and one that each thread has a connection to."""
     write(tmp_path / "project", DJANGO | {"test_live.py": PYTEST_DJANGO})

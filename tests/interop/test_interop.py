@@ -16,7 +16,7 @@ NOT_SHOWN = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.full), "https"])
 def test_clients(scheme: str) -> None:
     with served() as (server, folder):
         for name in ("curl", "nghttp", "httpx"):

@@ -504,6 +504,7 @@ SERVE = "{python} -m poorhttp serve app.py --bind {host}:{port} --access-log off
 
 
 @pytest.mark.usefixtures("nothing_left")
+@pytest.mark.full
 def test_a_command_with_numbers_to_be_found(
     project: Path, lab: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -589,6 +590,7 @@ def visited(project: Path) -> Sample:
 
 
 @pytest.mark.usefixtures("nothing_left")
+@pytest.mark.full
 def test_a_locust_file_of_the_user_s(project: Path) -> None:
     if reason := locust.missing():
         pytest.skip(reason)

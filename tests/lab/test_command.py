@@ -122,6 +122,7 @@ def test_no_room_for_the_results(
     assert path.stat().st_size <= ROOM
 
 
+@pytest.mark.full
 def test_several_studies_make_one_page(tmp_path: Path, lab: Callable[..., int]) -> None:
     """Each with the servers that it knows, and with the defaults of its own options."""
     path, page = tmp_path / "results.jsonl", tmp_path / "page.html"

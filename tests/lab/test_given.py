@@ -150,6 +150,7 @@ class TestUrl:
 
 
 class TestStudy:
+    @pytest.mark.full
     def test_measured_beside_another(
         self, tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:

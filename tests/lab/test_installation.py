@@ -244,7 +244,8 @@ def of_guide() -> list[ParameterSet]:
     cases = []
     for words in commands:
         alike = [each for each in commands if each[0] == words[0]]
-        is_left = words[0] in ("load", "advise") and words in alike[1:-1]
+        left = {"load": alike[1:-1], "advise": alike[1:], "serial": alike[:-1]}
+        is_left = words in left.get(words[0], [])
         marks = [pytest.mark.full] if is_left else []
         cases.append(pytest.param(words, id=" ".join(words), marks=marks))
     return cases

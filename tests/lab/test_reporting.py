@@ -540,6 +540,7 @@ def test_index_has_all_pages() -> None:
     assert f"\n{docs.index()}\n" in (ROOT / "docs" / docs.INDEX).read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:
     """Nothing but tables is moved sideways, and one of the two shapes of a figure is to be seen."""
     wide = Table("wide", "Wide", [Column(f"column {n}") for n in range(30)], [["x" * 9] * 30])

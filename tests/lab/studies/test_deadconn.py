@@ -34,6 +34,7 @@ def test_a_small_run(tmp_path: Path) -> None:
     assert deadconn.STUDY.report(results)[0].parts
 
 
+@pytest.mark.full
 def test_a_server_that_takes_too_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers alone; beside the dead it is told that it did not take them."""
     monkeypatch.setattr(deadconn, "ACCEPT_SECONDS", 0.5)

@@ -81,6 +81,7 @@ def test_local_loops(tmp_path: Path) -> None:
     assert len(found["loops-2005"].rows) == 21
 
 
+@pytest.mark.full
 def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through links of each way's delay and rate (whose times are in test_lab_network.py)."""
     with hosts():
