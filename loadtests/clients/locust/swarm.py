@@ -71,8 +71,8 @@ def version() -> str:
 def drive(job: Job, core: int | None, workers: int = 0) -> Load:
     """Does a job with as many users as it has connections, in one process or in workers.
 
-    Measured is from when all users are there and have asked once. Bytes are those of bodies. What Locust needs to
-    start does not count for its processor time.
+    Measured is from when all users are there and have asked once. Bytes are those of bodies. What
+    Locust needs to start does not count for its processor time.
     """
     headers = {} if job.keep else {"Connection": "close"}
     plan = {"seconds": job.seconds, "target": job.target, "headers": headers}
