@@ -30,6 +30,7 @@ UNITS = {
     "cpu": "us",
     "memory": "MiB",
 }
+_WORDS = {HOLDS: "FAILED", FAILS: "passed", UNKNOWN: "not to be told"}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -44,9 +45,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _read(text: str) -> Condition:
-    found = condition(text, UNITS)
-    if found.relative:
-        raise argparse.ArgumentTypeError(f"{text!r}: there is no base; compare has one")
+    try:
+        found = condition(text, UNITS)
+    except argparse.ArgumentTypeError:
+        found = None
+    if found is None or found.relative:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no condition such as 'p99 > 50 ms' or 'failed > 0'; "
+            f"quantities: {' '.join(UNITS)}"
+        )
+    bad = "<" if found.name == "rate" else ">"
+    if found.sign != bad:
+        right = text.strip().replace(found.sign, bad)
+        raise argparse.ArgumentTypeError(f"{text!r}: --fail-if states what fails: write {right!r}")
     return found
 
 
@@ -56,6 +67,7 @@ def values(sample: Record) -> dict[str, float]:
     found = {
         name: histogram.quantile(times, share, sample["max_us"]) / 1000
         for name, share in LATENCIES.items()
+        if times.total_count
     }
     failed = sum(sample["errors"].values())
     found["rate"] = max(sample["requests"] - sample["errors"].get("status", 0), 0)
@@ -77,6 +89,34 @@ def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condit
         unsure = value is None or (busy and holds and one.name != "failed")
         told.append((one, UNKNOWN if unsure else HOLDS if holds else FAILS))
     return told
+
+
+def _measured(sample: Record, one: Condition) -> str:
+    """What was measured of the quantity of a condition, in words."""
+    value = values(sample).get(one.name)
+    if value is None:
+        return f"{one.name} is not known"
+    unit = {"/s": " requests a second", "us": " µs a request"}.get(UNITS[one.name])
+    told = f"{one.name} is {brief(value)}{unit or f' {UNITS[one.name]}'}"
+    if one.name == "failed":
+        told += f": {sum(sample['errors'].values()):,} of {sample['due']:,}"
+    return told
+
+
+def words(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> list[str]:
+    """What became of each condition, with what was measured, and the exit code."""
+    lines = []
+    for one, outcome in judged:
+        known = _measured(sample, one)
+        if outcome == UNKNOWN and one.name in values(sample):
+            known += ", but the machine was busy"
+        lines.append(f"{_WORDS[outcome]}: {one.text} ({known})")
+    outcomes = {outcome for _, outcome in judged}
+    code, stricter = (thresholds.exit_code(outcomes, strict=way) for way in (strict, True))
+    if lines:
+        more = f"; with --strict it is {stricter}" if stricter != code else ""
+        lines.append(f"exit code {code}{more}")
+    return lines
 
 
 def highest(sample: Record, one: Condition) -> str:
@@ -107,7 +147,7 @@ def _rate(part: Record) -> float:
 def run(sample: Record, headline: str, options: argparse.Namespace) -> int:
     """Tells what holds, writes the files; returns the exit code."""
     outcomes = judged(sample, options.conditions)
-    lines = [f"fail if {one.text}: {outcome}" for one, outcome in outcomes]
+    lines = words(sample, outcomes, strict=options.strict)
     lines += filter(None, (highest(sample, one) for one in options.conditions))
     if lines:
         print("\n".join(["", *lines]))

@@ -331,6 +331,45 @@ def test_conditions(text: str, more: dict[str, Any], outcome: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("p99 < 100 ms", "write 'p99 > 100 ms'"),
+        ("rate > 20", "write 'rate < 20'"),
+        ("p98 > 1 ms", "such as 'p99 > 50 ms' or 'failed > 0'"),
+        ("slower", "such as 'p99 > 50 ms' or 'failed > 0'"),
+    ],
+)
+def test_conditions_that_are_refused(
+    text: str, right: str, lab: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        lab("load", "http://127.0.0.1:1", f"--fail-if={text}")
+    assert right in capsys.readouterr().err
+
+
+def test_what_a_gate_says() -> None:
+    def said(strict: bool, **more: Any) -> list[str]:
+        sample = loaded([190], **more)
+        conditions = [condition("p99 > 100 ms"), condition("failed > 5", gate.UNITS)]
+        return gate.words(sample, gate.judged(sample, conditions), strict=strict)
+
+    passed = "passed: failed > 5 (failed is 2 %: 2 of 100)"
+    errors = {"errors": {"read": 2}}
+    assert said(False, **errors) == [
+        "FAILED: p99 > 100 ms (p99 is 190 ms)",
+        passed,
+        "exit code 3",
+    ]
+    unsure = "not to be told: p99 > 100 ms (p99 is 190 ms, but the machine was busy)"
+    assert said(False, **errors, **BUSY) == [
+        unsure,
+        passed,
+        "exit code 0; with --strict it is 4",
+    ]
+    assert said(True, **errors, **BUSY) == [unsure, passed, "exit code 4"]
+
+
+@pytest.mark.parametrize(
     ("p99", "said"),
     [
         ([10, 20, 100, 40], "is kept up to 200 requests per second, and not at 300"),
@@ -372,7 +411,10 @@ def test_a_gate(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) ->
     with serving() as (url, _):
         output = f"--output={tmp_path / 'results.jsonl'}"
         assert lab("load", *words, f"--url={url}", output) == 3
-    assert "fail if failed > 0: holds" in capsys.readouterr().out
+    due = len(arrivals(20, 20, 0.5))
+    said = capsys.readouterr().out
+    assert f"FAILED: failed > 0 (failed is 100 %: {due} of {due})" in said
+    assert "exit code 3\n" in said
     summary = json.loads(paths["json"].read_text())
     assert [one["outcome"] for one in summary["conditions"]] == [HOLDS, FAILS]
     assert summary["values"]["failed"] == {"value": 100, "unit": "%"}
