@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 ERRORS = ("connect", "read", "write", "status", "timeout")
 """Kinds of errors."""
@@ -41,7 +42,9 @@ class Load:
     """Result of one run of a client.
 
     `octets` were received, latencies are in microseconds, `busy` is the client's share of one core.
-    `answer_us` is the mean time to the beginning of an answer, where the client looks for it.
+    `answer_us` is the mean time to the beginning of an answer, where the client looks for it. Of
+    `opened` connections, where it counts them, the server closed `unsaid` behind an answer without
+    saying so, and their next requests were sent again.
 
     wrk 4.1 corrects its latencies for coordinated omission: a stall counts for every request that
     the connection would have sent meanwhile.
@@ -57,6 +60,8 @@ class Load:
     errors: dict[str, int] = field(default_factory=dict)
     busy: float = 0.0
     answer_us: float = 0.0
+    opened: int = 0
+    unsaid: int = 0
 
     @property
     def rate(self) -> float:
@@ -74,7 +79,7 @@ def counted(
     octets: int,
     errors: Mapping[str, int],
     cpu_seconds: float,
-    **times: float,
+    **more: Any,
 ) -> Load:
     """The load that a client has counted, with those errors that have happened at all."""
     return Load(
@@ -83,7 +88,7 @@ def counted(
         octets,
         errors={kind: count for kind, count in errors.items() if count},
         busy=cpu_seconds / seconds if seconds else 0.0,
-        **times,
+        **more,
     )
 
 

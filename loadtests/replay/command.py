@@ -312,6 +312,8 @@ def _measure(
             times=histogram.encode(seen.times),
             max_us=seen.load.max_us,
             client_busy=seen.load.busy,
+            opened=seen.load.opened,
+            unsaid=seen.load.unsaid,
             windows=windows(lasts, seen.outcomes),
             **usage.record,
             **more,

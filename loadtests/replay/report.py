@@ -19,6 +19,8 @@ SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 WINDOWS = 20
 CALLS = 12
 """System calls that are told one by one."""
+FEW = 5
+"""So many connections any server closes as a request is under way, if it limits idle time."""
 COLOURS = ("#1a7fb8", "#c8452c", "#3f8f3f", "#8a5fb0")
 
 
@@ -197,6 +199,11 @@ def _answer(sample: Record) -> str:
     if max(first["rate"], last["rate"]) > 2 * min(first["rate"], last["rate"]) > 0:
         course = " From {:,.0f} to {:,.0f} requests per second p99 went from {} to {} ms.".format(
             first["rate"], last["rate"], *(brief(one["p99_us"] / 1000) for one in (first, last))
+        )
+    if sample.get("unsaid", 0) > FEW:
+        server += (
+            f" The server closed {sample['unsaid']:,} of {sample['opened']:,} connections behind a "
+            "response without saying so, and the next requests were sent again."
         )
     what = sample.get("what", "requests")
     return busy + (

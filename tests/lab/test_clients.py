@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import threading
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -18,13 +19,17 @@ from loadtests.clients import external, locust, program, python_client
 from loadtests.clients.load import KINDS, Job, Load
 from loadtests.clients.locust import swarm
 from loadtests.clients.locust.swarm import Outcome, Report
-from loadtests.clients.native import fetch
+from loadtests.clients.native import fetch, replay
 from loadtests.clients.native.fetch import FIELDS, MAGIC, Trace, read_trace
+from loadtests.clients.native.replay import Request
 from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError
 from loadtests.servers import registry
+from loadtests.servers.application import OWN
+from loadtests.servers.registry.given import Given
 from loadtests.servers.running import Running
 from loadtests.studies.bench.scenarios import HELLO
+from tests.lab.accepting import Accepting
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
@@ -52,8 +57,13 @@ def silent() -> Iterator[int]:
 
 
 @contextmanager
-def once_each(answers: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that gives each answer on a connection of its own; its port, and what was asked."""
+def once_each(
+    answers: Sequence[bytes], *, awaits: bool = False
+) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that gives each answer on a connection of its own; its port, and what was asked.
+
+    One that `awaits` takes another request behind an answer, and closes instead of answering it.
+    """
     asked: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -63,6 +73,8 @@ def once_each(answers: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
                 with connection:
                     asked.append(connection.recv(65536))
                     connection.sendall(answer)
+                    if awaits and answer:
+                        connection.recv(65536)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -224,6 +236,70 @@ class TestTraced:
         found = fetch.traced(closed, HANG, 2, [["/"]], requests=50)
         assert found.load.errors == {"connect": 50}
         assert set(found.trace.kind) == {KINDS.index("connect")}
+
+
+class TestAServerThatClosesWithoutAWord:
+    """Requests of one connection, which come at once."""
+
+    @pytest.mark.parametrize(
+        ("methods", "answered", "errors", "unsaid"),
+        [
+            (["GET"] * 5, [True] * 5, {}, 4),
+            (["GET", "POST", "GET"], [True, True], {"read": 1}, 0),
+            # The first on its connection, and one that was sent again.
+            (["GET", "GET"], [False, True], {"read": 1}, 0),
+            (["GET", "GET", "GET"], [True, False, True], {"read": 1}, 1),
+        ],
+    )
+    def test_what_is_sent_again(
+        self, methods: list[str], answered: list[bool], errors: dict[str, int], unsaid: int
+    ) -> None:
+        requests = [Request(f"/{number}", method) for number, method in enumerate(methods)]
+        answers = [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" * one for one in answered]
+        with once_each(answers, awaits=True) as (port, asked):
+            seen = replay.drive(port, 0.1, 1, requests, moments=[0.0] * len(requests))
+        assert (seen.load.requests, seen.load.errors) == (sum(answered), errors)
+        assert (seen.load.opened, seen.load.unsaid) == (len(answers), unsaid)
+        right = [one.octets() for one in requests if one.method != "POST"]
+        assert asked == right
+        assert len(seen.outcomes) == len(requests)
+
+    def test_it_is_told(
+        self, lab: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        line = '127.0.0.1 - - [12/Nov/2026:10:00:00 +0000] "GET /{} HTTP/1.1" 200 2 "-" "-"\n'
+        log = tmp_path / "access.log"
+        log.write_text("".join(line.format(number) for number in range(10)))
+        server = Silent()
+        words = [f"--url=http://127.0.0.1:{server.port}", f"--output={tmp_path / 'results.jsonl'}"]
+        with closing(server):
+            assert lab("replay", str(log), *words, "--connections=1") == 0
+        assert (
+            "The server closed 9 of 10 connections behind a response without saying so"
+            in capsys.readouterr().out
+        )
+
+    def test_uwsgi(self, tmp_path: Path) -> None:
+        program = Path(sys.executable).with_name("uwsgi")
+        if not program.is_file():
+            pytest.skip("uwsgi is not installed")
+        file = tmp_path / "app.py"
+        file.write_text("def application(_, start):\n    start('200 OK', [])\n    return [b'ok']\n")
+        command = f"{program} --http-socket {{host}}:{{port}} --wsgi-file {file}"
+        with Running(Given("uwsgi", "", command, application=OWN, target="/")) as one:
+            requests = [Request(f"/{number}") for number in range(30)]
+            seen = replay.drive(one.port, 0.1, 2, requests, moments=[0.0] * 30)
+        assert (seen.load.requests, seen.load.errors) == (30, {})
+
+
+class Silent(Accepting):
+    """It answers one request on each connection, and closes it when the next has come."""
+
+    def serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            if connection.recv(65536):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                connection.recv(65536)
 
 
 RECORDED = Path(__file__).with_name("recorded")

@@ -12,6 +12,10 @@
  * was sent, and what is not answered then counts as timed out, and with its age among the times; without one, what has not been
  * answered in all the SECONDS counts as timed out.
  *
+ * A server may close a connection behind an answer without saying so. A request that finds it closed before the first octet of
+ * its own answer is sent once more, on a new connection, if its method is idempotent (RFC 9112 section 9.3.1); its time goes on.
+ * `unsaid` counts these, `opened` the connections.
+ *
  * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
  * digits exact. OUTCOMES gets a line for each request: when it was due and how long it took, in microseconds, and 1 if it was
  * answered rightly. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
@@ -29,6 +33,7 @@ struct request { const char *octets; size_t size; bool headless; int status; uin
 struct connection {
     int fd;
     bool connecting, busy;
+    bool kept;              /* the last that came was the end of an answer */
     uint64_t due, again;    /* when the request was, and when to connect anew, in nanoseconds */
     const struct request *request;
     size_t sent, head_size, left;
@@ -43,7 +48,8 @@ struct connection {
 static struct request *requests;
 static size_t request_count, next_request, due_count, connection_count, waiting_first, waiting_count, waiting_room;
 static struct connection *connections;
-static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, begun, opened, over;
+static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, begun, opened, over,
+    connected, unsaid;
 static double sum_time;
 static double rate;
 static bool ending;
@@ -107,7 +113,7 @@ static void watch(struct connection *connection, uint32_t events) {
 static void leave(struct connection *connection, uint64_t pause) {
     close(connection->fd);
     connection->fd = -1;
-    connection->busy = connection->connecting = false;
+    connection->busy = connection->connecting = connection->kept = false;
     connection->again = now() + pause;
 }
 
@@ -133,6 +139,26 @@ static void connect_anew(struct connection *connection) {
         lose(connection, CONNECT);
 }
 
+static bool is_idempotent(const struct request *request) {
+    static const char *const methods[] = {"GET ", "HEAD ", "OPTIONS ", "PUT ", "DELETE ", "TRACE "};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (strncmp(request->octets, methods[i], strlen(methods[i])) == 0)
+            return true;
+    return false;
+}
+
+/* A connection with a request has ended: the request is sent again, or is lost. */
+static void lose_or_repeat(struct connection *connection, enum kind kind, bool is_ended) {
+    if (!is_ended || !connection->kept || !is_idempotent(connection->request)) {
+        lose(connection, kind);
+        return;
+    }
+    unsaid++;
+    close(connection->fd);
+    connection->kept = false;
+    connect_anew(connection);
+}
+
 static void send_rest(struct connection *connection) {
     const struct request *request = connection->request;
     while (connection->sent < request->size) {
@@ -142,7 +168,7 @@ static void send_rest(struct connection *connection) {
                 watch(connection, EPOLLIN | EPOLLOUT);
                 return;
             }
-            lose(connection, WRITE);
+            lose_or_repeat(connection, WRITE, errno == EPIPE || errno == ECONNRESET);
             return;
         }
         connection->sent += (size_t)size;
@@ -178,6 +204,7 @@ static void finish(struct connection *connection) {
     bool right = connection->status / 100 == 2 || connection->status / 100 == 3 ||
                  (connection->request->status && connection->status == connection->request->status);
     connection->busy = false;
+    connection->kept = true;
     in_all++;
     if (rate != 0 ? connection->due >= opened : time >= opened && time <= over) {
         answered++;
@@ -252,20 +279,28 @@ static void handle(struct connection *connection, uint32_t events) {
             return;
         }
         connection->connecting = false;
+        connected++;
         watch(connection, EPOLLIN);
-        proceed(connection);
+        if (connection->busy) {
+            connection->sent = 0;
+            send_rest(connection);
+        } else {
+            proceed(connection);
+        }
         return;
     }
     if (events & EPOLLOUT && connection->busy) {
         send_rest(connection);
-        if (connection->fd < 0)
+        if (connection->fd < 0 || connection->connecting)
             return;
     }
     if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
         return;
     ssize_t size = recv(connection->fd, data, sizeof data, 0);
+    bool is_ended = size == 0 || (size < 0 && errno == ECONNRESET);
     if (size > 0) {
         octets += (uint64_t)size;
+        connection->kept = false;
         if (connection->busy)
             take(connection, data, (size_t)size);
         else
@@ -273,10 +308,10 @@ static void handle(struct connection *connection, uint32_t events) {
     } else if (size == 0 && connection->busy && connection->part == TO_END) {
         connection->last = true;
         finish(connection);
-    } else if (size == 0 && !connection->busy)
+    } else if (!connection->busy && (size == 0 || (is_ended && connection->kept)))
         leave(connection, 0);
-    else if (size == 0 || errno != EAGAIN)
-        lose(connection, READ);
+    else if (is_ended || errno != EAGAIN)
+        lose_or_repeat(connection, READ, is_ended);
 }
 
 static uint64_t state;
@@ -316,7 +351,7 @@ static size_t hand_out(uint64_t time) {
         if (connection->fd >= 0 && !connection->connecting && !connection->busy && rate != 0 && waiting_count)
             proceed(connection);
         busy += connection->busy;
-        coming += connection->connecting;
+        coming += connection->connecting && !connection->busy;
     }
     for (size_t i = 0; i < connection_count; i++) {
         struct connection *connection = &connections[i];
@@ -422,6 +457,6 @@ int main(int argc, char **argv) {
         fail(argv[9]);
     report_load(answered, seconds * 1e6, octets, all ? sum_time / (double)all : 0.0, (double)at_share(0.5),
                 (double)at_share(0.99), (double)most_time);
-    printf("}\n");
+    printf(", \"opened\": %lu, \"unsaid\": %lu}\n", connected, unsaid);
     return 0;
 }
