@@ -94,6 +94,29 @@ def since(before: Reading, besides: float = 0.0) -> Disturbance:
     )
 
 
+def programs() -> dict[tuple[int, str], float]:
+    """CPU seconds of each program that runs, by process and name."""
+    found = psutil.process_iter(["pid", "name", "cpu_times"])
+    return {
+        (one.info["pid"], one.info["name"]): sum(one.info["cpu_times"][:2])
+        for one in found
+        if one.info["cpu_times"]
+    }
+
+
+def busiest(before: Mapping[tuple[int, str], float], lab: Iterable[int], most: int = 3) -> str:
+    """A sentence on the other programs that have used most since; empty if none stands out."""
+    own = {os.getpid(), *lab}
+    used = {
+        which: seconds - before.get(which, 0.0)
+        for which, seconds in programs().items()
+        if which[0] not in own
+    }
+    first = sorted(used.items(), key=lambda one: -one[1])[:most]
+    words = [f"{name} (PID {pid}, {took:.0f} s)" for (pid, name), took in first if took > 1]
+    return f"Most CPU time was used by {', '.join(words)}." if words else ""
+
+
 def warning(records: Iterable[Mapping[str, Any]]) -> str:
     """A sentence on the machine while these were measured; empty if it was quiet, or not known."""
     found = [Disturbance(**one["machine"]) for one in records if "machine" in one]

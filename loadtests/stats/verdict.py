@@ -35,6 +35,11 @@ class Ratio(NamedTuple):
     rounds: int
     error: float = ERROR
 
+    @property
+    def has_ends(self) -> bool:
+        """Whether there is an interval: too few rounds have none."""
+        return math.isfinite(self.high)
+
     def verdict(self, zone: float = ZONE) -> str:
         """Whether B takes LESS or MORE than A, or that it is UNDECIDED."""
         if self.high < 1 / (1 + zone):

@@ -13,13 +13,14 @@ from loadtests.arguments import names, number
 from loadtests.errors import LabError
 from loadtests.measure import disturbance, machine
 from loadtests.measure.cpu_affinity import cores
+from loadtests.measure.disturbance import Disturbance
 from loadtests.programs import COMMAND
 from loadtests.servers import registry
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import ERROR, LOOKS, ZONE
 from loadtests.verdict import report, sides, stored, thresholds
-from loadtests.verdict.quantities import QUANTITIES, Quantity, Verdict
-from loadtests.verdict.report import Comparison
+from loadtests.verdict.quantities import QUANTITIES, Quantity
+from loadtests.verdict.report import CALMER, Comparison
 from loadtests.verdict.rounds import NAME, Load, Rounds
 from loadtests.verdict.thresholds import CONDITION_HOLDS, UNKNOWN, condition
 
@@ -107,8 +108,8 @@ def _stored(words: list[str], quantities: list[Quantity], zone: float) -> Compar
             last = last or error
             continue
         told = [
-            f"{sum(one.word == word for one in found.values())} {word}"
-            for word in dict.fromkeys(one.word for one in found.values())
+            f"{sum(one.told == word for one in found.values())} {word}"
+            for word in dict.fromkeys(one.told for one in found.values())
         ]
         how = (
             f"Runs measured apart, {quantity.title}: {', '.join(told)}. The noise between runs is "
@@ -146,6 +147,7 @@ def _measured(
     keeping.add(
         "run",
         command=command,
+        metrics=options.metric,
         seconds=load.seconds,
         server_core=placed[0],
         client_core=placed[1],
@@ -153,16 +155,17 @@ def _measured(
         machine=machine.describe(registry.versions(servers)),
         **about,
     )
+    before = disturbance.programs()
     try:
         ended = rounds.run()
     finally:
         keeping.close()
+    busiest = disturbance.busiest(before, rounds.processes)
     print(f"raw results: {path}", file=sys.stderr)
     verdicts = stored.judged(
         rounds.calm(), rounds.samples, rounds.names, quantities, options.zone / 100
     )
-    verdicts = [_busy(one, rounds) for one in verdicts]
-    told = disturbance.told(rounds.disturbances)
+    told = disturbance.told(Disturbance(**one["machine"]) for one in rounds.samples)
     remarks = [
         f"{load.words()}; {ended}, {rounds.seconds:.0f} s.",
         f"In the median sample {told}; left out: "
@@ -170,14 +173,8 @@ def _measured(
         f"The client used {statistics.median(one['client_busy'] for one in rounds.samples):.0%} of "
         "its core.",
     ]
+    if verdicts[0].disturbed:
+        remarks.append(f"{CALMER} {busiest}".strip())
     if pair[0].server.own != pair[1].server.own:
         remarks.append("They do not serve the same application, so this is not about servers only.")
     return Comparison(rounds.names, {one.quantity.title: one for one in verdicts}, remarks)
-
-
-def _busy(one: Verdict, rounds: Rounds) -> Verdict:
-    """With the share that others used, if it is the reason why nothing is to be told."""
-    if one.reason != stored.BUSY:
-        return one
-    words = disturbance.told(rounds.disturbances)
-    return Verdict(one.quantity, one.ratio, one.before, one.after, words, one.zone)

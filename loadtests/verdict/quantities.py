@@ -16,7 +16,8 @@ from loadtests.stats.verdict import LESS, MORE, UNDECIDED, ZONE, Ratio
 class Quantity:
     """`field` is that of a sample, `scale` makes its unit; a busy `client` may limit it.
 
-    `less` and `more` say what the second server is if it has less or more of it.
+    `less` and `more` say what the second server is if it has less or more of it. `uses` is what
+    people are told that it uses less or more of, so that nobody takes it for speed.
     """
 
     name: str
@@ -27,16 +28,36 @@ class Quantity:
     less: str = "faster"
     more: str = "slower"
     client: bool = True
+    uses: str = ""
+
+    @property
+    def less_is_better(self) -> bool:
+        """Whether the server that has less of it is ahead."""
+        return self.less != "slower"
+
+    def than(self, words: str, share: str = "") -> str:
+        """What the second server does: `is 5 % faster than`, `uses 5 % less CPU than`."""
+        return " ".join(filter(None, ("uses" if self.uses else "is", share, words, "than")))
 
 
 QUANTITIES = {
     one.name: one
     for one in (
-        Quantity("cpu", "CPU time per request", "cpu_us", "µs", client=False),
+        Quantity("cpu", "CPU time per request", "cpu_us", "µs", client=False, uses="CPU"),
         Quantity("p50", "p50", "p50_us", "ms", 1e-3),
         Quantity("p99", "p99", "p99_us", "ms", 1e-3),
         Quantity("rate", "requests", "rate", "/s", less="slower", more="faster"),
-        Quantity("memory", "memory (PSS)", "pss", "MiB", MIB, "smaller", "larger", client=False),
+        Quantity(
+            "memory",
+            "memory (PSS)",
+            "pss",
+            "MiB",
+            MIB,
+            "smaller",
+            "larger",
+            client=False,
+            uses="memory",
+        ),
     )
 }
 
@@ -45,7 +66,8 @@ QUANTITIES = {
 class Verdict:
     """What is known of a quantity: B to A as a ratio, and the medians of both in its unit.
 
-    `reason` says why a winner is not named although the ratio may look like it.
+    `reason` says why a winner is not named although the ratio may look like it; `disturbed` are
+    then the ratios of the rounds that others disturbed.
     """
 
     quantity: Quantity
@@ -54,6 +76,7 @@ class Verdict:
     after: float
     reason: str = ""
     zone: float = ZONE
+    disturbed: Sequence[float] = ()
 
     @property
     def side(self) -> str:
@@ -64,6 +87,12 @@ class Verdict:
     def word(self) -> str:
         """What the second server is, or that it is not to be told."""
         return {LESS: self.quantity.less, MORE: self.quantity.more}.get(self.side, self.side)
+
+    @property
+    def told(self) -> str:
+        """The word for people: `less CPU` rather than `faster`."""
+        uses = self.quantity.uses
+        return f"{self.side} {uses}" if uses and self.side != UNDECIDED else self.word
 
 
 def differences(

@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from loadtests.errors import LabError
-from loadtests.reporting.cells import MINUS, brief
+from loadtests.reporting.cells import MINUS, NOTHING, brief
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import UNDECIDED, ZONE
@@ -24,6 +24,7 @@ from loadtests.verdict.rounds import NAME
 from loadtests.verdict.thresholds import HOLDS, UNKNOWN, Condition
 
 COLOURS = ("#0b4f9e", "#c8452c")
+CALMER = "For a verdict, end other programs, or measure on another machine."
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,46 @@ class Comparison:
 
 def change(ratio: float) -> str:
     """A ratio as a change: `+5.1 %`."""
-    if math.isinf(ratio):
-        return "any"
     percent = (ratio - 1) * 100
     return f"{'+' if percent >= 0 else MINUS}{abs(percent):.1f} %"
 
 
 def interval(one: Verdict) -> str:
     ratio = one.ratio
-    if math.isinf(ratio.high):
+    if not ratio.has_ends:
         return "no interval"
     return f"{change(ratio.low)} to {change(ratio.high)}"
+
+
+def estimate(one: Verdict) -> str:
+    """The change, if any round counts."""
+    return change(one.ratio.estimate) if one.ratio.rounds else NOTHING
+
+
+def _times(one: Verdict) -> str:
+    """From where to where the ratios of the disturbed rounds went."""
+    low, high = (f"{end(one.disturbed):.3g}" for end in (min, max))
+    return f"{low} to {high} times" if low != high else f"{low} times"
+
+
+def seen(found: Comparison) -> str:
+    """A sentence on the disturbed rounds, which is no verdict; empty if there are none."""
+    one, (a, b) = found.first, found.names
+    if not (count := len(one.disturbed)):
+        return ""
+    rounds = f"all {count} disturbed rounds" if count > 1 else "the only disturbed round"
+    told = f"{one.quantity.title} of {b} {_times(one)} that of {a}"
+    less, more = (b, a) if one.quantity.less_is_better else (a, b)
+    for ahead, ratios in (
+        (less, [1 / ratio for ratio in one.disturbed]),
+        (more, one.disturbed),
+    ):
+        if min(ratios) > 1 + one.zone:
+            # The coin decides which is measured first, so chance alone has one side ahead.
+            runs = 2 ** min(count - 1, 6)
+            why = f": the same server twice can look so in 1 of {runs} runs" if count > 1 else ""
+            return f" In {rounds} {ahead} was ahead: {told} (not a verdict{why})."
+    return f" Neither was ahead in {rounds}: {told}."
 
 
 def headline(found: Comparison) -> str:
@@ -70,27 +100,37 @@ def headline(found: Comparison) -> str:
     medians = f"{brief(one.after)} {quantity.unit} instead of {brief(one.before)}"
     sure = f"{(1 - ratio.error) * 100:.3g} % interval {interval(one)}, {ratio.rounds} rounds"
     if one.reason:
-        return f"Not to be told: {one.reason}, so no winner is named between {a} and {b}."
+        why = f"Not to be told: {one.reason}, so no winner is named between {a} and {b}."
+        return why + seen(found)
     if one.side == UNDECIDED:
         below = (
             f" Any difference is below {one.zone * 100:g} %." if ratio.is_alike(one.zone) else ""
         )
+        words = f"less or more {quantity.uses}" if quantity.uses else "faster or slower"
         return (
-            f"Not to be told whether {b} is faster or slower than {a}: {quantity.title} "
-            f"{change(ratio.estimate)} ({sure}).{below}"
+            f"Not to be told whether {b} {quantity.than(words)} {a}: {quantity.title} "
+            f"{estimate(one)} ({sure}).{below}"
         )
-    percent = abs(ratio.estimate - 1) * 100
-    return f"{b} is {percent:.1f} % {one.word} than {a}: {quantity.title} {medians} ({sure})."
+    percent = f"{abs(ratio.estimate - 1) * 100:.1f} %"
+    words = quantity.than(one.told, percent)
+    return f"{b} {words} {a}: {quantity.title} {medians} ({sure})."
+
+
+def word(one: Verdict) -> str:
+    """What a row of a table says: the verdict, and why there is none or what was seen instead."""
+    why = f"in disturbed rounds {_times(one)}" if one.disturbed else one.reason
+    return one.told + (f" ({why})" if why else "")
 
 
 def text(found: Comparison) -> str:
     lines = [headline(found), ""]
-    wide = max(map(len, found.verdicts))
+    a, b = (f"{name:>10}" for name in found.names)
+    wide, first, second = max(map(len, found.verdicts)), len(a), len(b)
+    lines.append(f"{'':{wide}} {a} {b} {'':4} {'interval':>24}  {b.strip()} to {a.strip()}")
     for words, one in found.verdicts.items():
-        unit = one.quantity.unit
-        told = f"{brief(one.before):>10} {brief(one.after):>10} {unit:4} {interval(one):>24}"
-        why = f" ({one.reason})" if one.reason else ""
-        lines.append(f"{words:{wide}} {told}  {one.word}{why}")
+        before, after = f"{brief(one.before):>{first}}", f"{brief(one.after):>{second}}"
+        told = f"{before} {after} {one.quantity.unit:4} {interval(one):>24}"
+        lines.append(f"{words:{wide}} {told}  {word(one)}")
     lines += ["", *found.remarks]
     for condition, outcome in found.judged():
         lines.append(f"fail if {condition.text}: {outcome}")
@@ -105,10 +145,10 @@ def table(found: Comparison) -> Table:
             brief(one.before),
             brief(one.after),
             one.quantity.unit,
-            change(one.ratio.estimate),
+            estimate(one),
             interval(one),
             float(one.ratio.rounds),
-            one.word + (f" ({one.reason})" if one.reason else ""),
+            word(one),
         ]
         for words, one in found.verdicts.items()
     ]
@@ -123,7 +163,8 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
         own = Results([one for one in results.records if one["run"] == run["run"]])
         if not own.samples:
             continue
-        verdicts = stored.side_by_side(own, QUANTITIES.values(), run.get("zone", ZONE))
+        quantities = [QUANTITIES[name] for name in run.get("metrics", QUANTITIES)]
+        verdicts = stored.side_by_side(own, quantities, run.get("zone", ZONE))
         found = Comparison(run["sides"], {one.quantity.title: one for one in verdicts})
         a, b = found.names
         lines = [
@@ -155,9 +196,10 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
             for one in tables.percentiles("verdict", calm, "times")
         ]
         text_ = [f"Load: {run['load']}. Each round measures both servers twice, as ABBA or BAAB."]
-        told.append(
-            Section(f"{b} against {a}", text_, [figure, *curves, table(found)], headline(found))
-        )
+        if not calm:
+            text_.append(f"All rounds were disturbed, so no figure shows them. {CALMER}")
+        figures = [figure, *curves] if lines else []
+        told.append(Section(f"{b} against {a}", text_, [*figures, table(found)], headline(found)))
     return told
 
 
@@ -165,6 +207,16 @@ def _points(own: Results, names: Sequence[str], name: str) -> list[tuple[float, 
     calm = [one for one in own.samples if not one["disturbed"]]
     known = differences(calm, names, name)
     return [(float(number), math.exp(one)) for number, one in enumerate(known, 1)]
+
+
+def _known(one: Verdict) -> dict[str, float | None]:
+    """The estimate and the ends of the interval; None is what too few rounds do not tell."""
+    ratio = one.ratio
+    return {
+        "estimate": ratio.estimate if ratio.rounds else None,
+        "low": ratio.low if ratio.has_ends else None,
+        "high": ratio.high if ratio.has_ends else None,
+    }
 
 
 def write(found: Comparison, options: argparse.Namespace) -> None:
@@ -184,10 +236,10 @@ def write(found: Comparison, options: argparse.Namespace) -> None:
                 "verdict": one.word,
                 "reason": one.reason,
                 "zone": one.zone,
-                **{
-                    name: None if isinstance(value, float) and math.isinf(value) else value
-                    for name, value in one.ratio._asdict().items()
-                },
+                **_known(one),
+                "rounds": one.ratio.rounds,
+                "error": one.ratio.error,
+                "disturbed_rounds": one.disturbed,
             }
             for words, one in found.verdicts.items()
         ],
@@ -198,9 +250,8 @@ def write(found: Comparison, options: argparse.Namespace) -> None:
         ("on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict")
     ]
     for words, one in found.verdicts.items():
-        ratio, medians = one.ratio, (one.before, one.after)
-        row = (words, one.quantity.unit, *medians, *ratio[:3], ratio.error, ratio.rounds, one.word)
-        rows.append(row)
+        ratio, values = one.ratio, (one.before, one.after, *_known(one).values())
+        rows.append((words, one.quantity.unit, *values, ratio.error, ratio.rounds, one.word))
     about = {"headline": headline(found), "text": text(found), "classname": "loadtests.compare"}
     suite = f"{found.names[1]} against {found.names[0]}"
     write_files(options, summary, rows, found.judged(), suite=suite, **about)

@@ -12,11 +12,10 @@ from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import disturbance, histogram, resources
-from loadtests.measure.disturbance import Disturbance
 from loadtests.measure.waiting import longer
 from loadtests.reporting.progress import Progress
 from loadtests.servers.running import Running
-from loadtests.stats.verdict import LOOKS, UNDECIDED, ZONE, of_rounds
+from loadtests.stats.verdict import LOOKS, UNDECIDED, ZONE, Ratio, of_rounds
 from loadtests.store import Record, Store
 from loadtests.verdict.quantities import Quantity, differences
 from loadtests.verdict.sides import Side
@@ -43,7 +42,7 @@ class Load:
 
 @dataclass
 class Rounds:
-    """The measurement of one pair. `samples` are all that were taken.
+    """The measurement of one pair. `samples` are all that were taken, of servers of `processes`.
 
     It ends with a look that decides, after `most` rounds or after `limit` seconds.
     """
@@ -58,8 +57,8 @@ class Rounds:
     limit: float = 180.0
     seed: int = 1
     samples: list[Record] = field(default_factory=list)
-    disturbances: list[Disturbance] = field(default_factory=list)
     seconds: float = 0.0
+    processes: set[int] = field(default_factory=set)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -78,8 +77,7 @@ class Rounds:
                 known = differences(self.calm(), self.names, self.quantity.field)
                 look = bool(looks) and len(known) >= looks[0]
                 ratio = of_rounds(known, len(LOOKS))
-                told = f"ratio {ratio.estimate:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
-                progress.step(f"round {taken}", told)
+                progress.step(f"round {taken}", self._told(taken, ratio))
                 if look:
                     looks.pop(0)
                     if ratio.verdict(self.zone) != UNDECIDED:
@@ -87,7 +85,7 @@ class Rounds:
                     if ratio.is_alike(self.zone):
                         return f"alike after {taken} rounds"
                 if taken >= HOPELESS and not known:
-                    return f"disturbed in all of {taken} rounds"
+                    return f"ended early: others disturbed all of {taken} rounds"
                 if taken >= self.most:
                     return f"{taken} rounds are over"
                 if self.seconds * (taken + 1) / taken > self.limit:
@@ -97,6 +95,13 @@ class Rounds:
         """The samples of rounds that others did not disturb."""
         disturbed = {one["round"] for one in self.samples if one["disturbed"]}
         return [one for one in self.samples if one["round"] not in disturbed]
+
+    def _told(self, number: int, ratio: Ratio) -> str:
+        """How a round went: the ratio of those that count so far, if it counts itself."""
+        if not any(one["round"] == number for one in self.calm()):
+            return "disturbed, does not count"
+        ends = f" ({ratio.low:.3f} to {ratio.high:.3f})" if ratio.has_ends else ", no interval yet"
+        return f"ratio {ratio.estimate:.3f}{ends}"
 
     def _round(self, number: int, order: Sequence[int]) -> None:
         for place, which in enumerate(order):
@@ -137,8 +142,8 @@ class Rounds:
                 if seen.load.requests:
                     break
             around = disturbance.since(reading, besides=cpu)
+            self.processes.update(after)
             used = resources.memory(after)
-        self.disturbances.append(around)
         done = seen.load
         # Whoever asks as fast as they can still waits for an answer at the end.
         ignored = () if load.rate else ("timeout",)

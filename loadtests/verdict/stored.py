@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from loadtests.errors import LabError
+from loadtests.measure.disturbance import Disturbance, told
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import LOOKS, ZONE, of_rounds, of_runs
 from loadtests.store import Record
@@ -16,7 +17,6 @@ from loadtests.verdict.rounds import NAME
 
 MACHINE = ("cpu", "cores", "memory", "kernel", "python")
 LOAD = ("scale", "seconds", "server_core", "client_core")
-BUSY = "the machine was busy"
 APART = (
     "nothing tells how much two runs differ by themselves: measure both side by side, or at least "
     "twice each"
@@ -46,7 +46,11 @@ def judged(
 ) -> list[Verdict]:
     """The verdict on each quantity from the rounds that nobody disturbed."""
     found = []
-    busy = len({one["round"] for one in calm}) * 2 < len({one["round"] for one in every})
+    quiet, rounds = ({one["round"] for one in own} for own in (calm, every))
+    busy = ""
+    if len(quiet) * 2 < len(rounds):
+        busy = told(Disturbance(**one["machine"]) for one in every)
+    left_out = [one for one in every if one["round"] not in quiet]
     for quantity in quantities:
         known = differences(calm, names, quantity.field)
         before, after = (
@@ -56,10 +60,13 @@ def judged(
             * quantity.scale
             for name in names
         )
-        reason = BUSY if busy else ""
+        reason = busy
         if quantity.client and not reason and client_limited(calm):
             reason = "the client was the limit"
-        found.append(Verdict(quantity, of_rounds(known, len(LOOKS)), before, after, reason, zone))
+        ratio = of_rounds(known, len(LOOKS))
+        seen = differences(left_out, names, quantity.field) if busy else ()
+        others = [math.exp(one) for one in seen]
+        found.append(Verdict(quantity, ratio, before, after, reason, zone, others))
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from loadtests import store
 from loadtests.programs import ROOT
-from loadtests.reporting.model import Section
+from loadtests.reporting.model import Section, Table
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import (
     ERROR,
@@ -232,11 +232,31 @@ def test_words() -> None:
     def said(*of: Any) -> str:
         return report.headline(report.Comparison(("old", "new"), {"x": verdict(*of)}))
 
-    assert said("cpu", 1.04, 1.06).startswith("new is 5.0 % slower than old: CPU time per request")
+    assert said("cpu", 1.04, 1.06).startswith("new uses 5.0 % more CPU than old: CPU time per")
     assert said("rate", 1.04, 1.06).startswith("new is 5.0 % faster than old")
-    assert said("cpu", 0.98, 1.06).startswith("Not to be told whether new is faster or slower")
+    assert said("p99", 0.98, 1.06).startswith("Not to be told whether new is faster or slower")
+    assert said("cpu", 0.98, 1.06).startswith("Not to be told whether new uses less or more CPU")
     assert "Any difference is below 1 %" in said("cpu", 0.995, 1.005)
     assert said("cpu", 1.04, 1.06, "others").startswith("Not to be told: others, so no winner")
+
+
+@pytest.mark.parametrize(
+    ("name", "ratios", "words"),
+    [
+        ("rate", [4.1, 4.9], "In all 2 disturbed rounds new was ahead: requests of new 4.1 to 4.9"),
+        ("p99", [4.1, 4.9], "In all 2 disturbed rounds old was ahead: p99 of new 4.1 to 4.9 times"),
+        ("p99", [1.001, 4.9], "Neither was ahead in all 2 disturbed rounds: p99 of new 1 to 4.9"),
+        ("p99", [0.5], "In the only disturbed round new was ahead: p99 of new 0.5 times"),
+    ],
+)
+def test_words_on_disturbed_rounds(name: str, ratios: list[float], words: str) -> None:
+    none = of_rounds([])
+    one = Verdict(QUANTITIES[name], none, 50, 55, "others used 90 %", disturbed=ratios)
+    found = report.Comparison(("old", "new"), {"x": one})
+    assert one.word == UNDECIDED
+    assert report.headline(found).startswith("Not to be told: others used 90 %, so no winner")
+    assert words in report.headline(found)
+    assert "+0.0" not in report.text(found) + str(report.table(found))
 
 
 #: A server that starts quickly: a run of eight rounds starts 32 of them.
@@ -257,21 +277,33 @@ while True:
 """
 
 
-def test_a_run(
-    tmp_path: Path,
-    lab: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """One of both takes several times as long; the machine may be as busy as it likes."""
-    monkeypatch.setattr("loadtests.measure.disturbance.BUSY", math.inf)
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Two servers, of which the second takes several times as long."""
     monkeypatch.setattr("loadtests.measure.disturbance.STOLEN", math.inf)
     monkeypatch.setattr("loadtests.verdict.rounds.WARM_SECONDS", 0.05)
     (tmp_path / "slow.py").write_text(SLOW)
     (tmp_path / "quick.py").write_text(SLOW.replace("sum(range(60_000))", "pass"))
     a, b = (f"{name}={{python}} -IS {tmp_path}/{name}.py {{port}}" for name in ("quick", "slow"))
-    paths = {kind: tmp_path / f"verdict.{kind}" for kind in ("json", "csv", "junit")}
-    files = [word for kind, path in paths.items() for word in (f"--{kind}", str(path))]
+    return a, b
+
+
+def written(folder: Path) -> tuple[dict[str, Path], list[str]]:
+    """Files of a verdict, and the options that name them."""
+    paths = {kind: folder / f"verdict.{kind}" for kind in ("json", "csv", "junit")}
+    return paths, [word for kind, path in paths.items() for word in (f"--{kind}", str(path))]
+
+
+def test_a_run(
+    tmp_path: Path,
+    lab: Callable[..., int],
+    pair: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One of both takes several times as long; the machine may be as busy as it likes."""
+    monkeypatch.setattr("loadtests.measure.disturbance.BUSY", math.inf)
+    (a, b), (paths, files) = pair, written(tmp_path)
     raw = tmp_path / "results.jsonl"
     words = ("--seconds", "0.1", "--rounds", "8", "--within", "600", "--output", str(raw), *files)
     code = lab("compare", a, b, *words, "--fail-if", "slower", "--fail-if", "cpu > 1.5 * base")
@@ -286,8 +318,36 @@ def test_a_run(
     capsys.readouterr()
     # The same again, from what is stored.
     assert lab("compare", str(raw)) == 0
-    assert "slow is" in capsys.readouterr().out
+    assert "slow uses" in capsys.readouterr().out
     [section] = report.sections(store.load([raw]))
     assert isinstance(section, Section)
-    assert "slower" in section.answer
+    assert "more CPU" in section.answer
     assert "verdict-percentiles" in [part.name for part in section.parts]
+
+
+def test_a_run_that_is_disturbed(
+    tmp_path: Path,
+    lab: Callable[..., int],
+    pair: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Others use more of the machine than nothing in each round."""
+    monkeypatch.setattr("loadtests.measure.disturbance.BUSY", -1)
+    (a, b), (paths, files) = pair, written(tmp_path)
+    raw = tmp_path / "results.jsonl"
+    words = ["--seconds", "0.1", "--within", "600", "--metric", "rate", "--output", str(raw)]
+    assert lab("compare", a, b, *words, *files) == 0
+    said, log = capsys.readouterr()
+    assert "In all 4 disturbed rounds quick was ahead: requests of slow 0" in said
+    assert "ended early: others disturbed all of 4 rounds" in said
+    assert report.CALMER in said
+    assert "round 4  disturbed, does not count" in log
+    [told] = json.loads(paths["json"].read_text())["quantities"]
+    assert (told["estimate"], told["low"], told["high"]) == (None, None, None)
+    assert len(told["disturbed_rounds"]) == 4
+    assert ",,,," in paths["csv"].read_text()
+    [section] = report.sections(store.load([raw]))
+    assert [type(part) for part in section.parts] == [Table]
+    assert "All rounds were disturbed" in section.text[-1]
+    assert section.answer.startswith(said.splitlines()[0])
