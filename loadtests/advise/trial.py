@@ -127,9 +127,11 @@ class Bench:
             busy = resources.machine_busy_seconds() - busy_before
             after = running.processes()
             # One that loads the application for the others may end when it has.
-            if not before.keys() <= set(after) and load.errors.keys() - {"timeout"}:
+            failed = load.errors.keys() - {"timeout"} or load.unsaid
+            if not before.keys() <= set(after) and failed:
+                cut = _errors(load) if load.errors else f"{load.unsaid:,} {KINDS['read']}"
                 raise ServerFailure(
-                    f"a process of it ended under load ({_errors(load)}): {running.last_words()}"
+                    f"a process of it ended under load ({cut}): {running.last_words()}"
                 )
             left = before.keys() & after
             cpu = resources.cpu_seconds(after) - sum(before[one] for one in left)
@@ -140,8 +142,9 @@ class Bench:
             unanswered = load.errors.get("timeout", 0)
             # Whoever asks as fast as they can is still in the queue when time is up.
             errors = sum(load.errors.values()) - (0 if rate else unanswered)
-            wrong = errors / max(load.requests + unanswered, 1)
-            failure = f"{_errors(load)} of {load.requests:,} requests" if wrong > WRONG else ""
+            asked = load.requests + sum(load.errors.values()) - load.errors.get("status", 0)
+            wrong = errors / max(asked, 1)
+            failure = f"{_errors(load)} of {asked:,} requests" if wrong > WRONG else ""
             if failure and "status" in load.errors:
                 failure += self._example(running.port)
             if load.requests == 0:

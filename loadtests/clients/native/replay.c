@@ -286,6 +286,9 @@ static void handle(struct connection *connection, uint32_t events) {
             send_rest(connection);
         } else {
             proceed(connection);
+            /* What it was opened for may have gone to one that was free before. */
+            if (rate != 0 && connection->fd >= 0 && !connection->busy)
+                leave(connection, 0);
         }
         return;
     }
@@ -355,8 +358,8 @@ static size_t hand_out(uint64_t time) {
     }
     for (size_t i = 0; i < connection_count; i++) {
         struct connection *connection = &connections[i];
-        /* At recorded times only when one is needed: some servers serve nobody else beside one that is idle. */
-        bool needed = rate < 0 ? coming < waiting_count : !ending;
+        /* At given times only when one is needed: some servers serve nobody else beside one that is idle. */
+        bool needed = rate != 0 ? coming < waiting_count : !ending;
         if (connection->fd < 0 && needed && time >= connection->again) {
             connect_anew(connection);
             coming++;
