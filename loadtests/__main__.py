@@ -21,6 +21,7 @@ from loadtests.soak import command as soak
 from loadtests.studies import catalogue, docs
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
+from loadtests.verdict.report import write_error
 
 OF_CLONES = ("docs", "figures", "footprint", "instructions")
 """Commands that need the source, with its documents or its history."""
@@ -95,6 +96,8 @@ def main() -> int:
     try:
         return int(options.run(options, _command(sys.argv[1:])) or 0)
     except LabError as error:
+        if getattr(options, "junit", None):
+            write_error(options.junit, sys.argv[1], str(error))
         print(f"{programs.NAME}: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:

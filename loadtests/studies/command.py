@@ -69,7 +69,9 @@ def _compare(options: Namespace, command: str) -> int:
     """Two of anything; without any names, or with the names of studies, the studies."""
     known = all(any(study.startswith(name) for study in STUDIES) for name in options.names)
     pair = len(options.names) == 2 or any(map(is_file, options.names))
-    return (verdict.run if pair and not known else measure)(options, command)
+    if pair and not known:
+        return verdict.run(options, command, publish)
+    return measure(options, command)
 
 
 def _common(command: ArgumentParser, chosen: list[Study]) -> None:

@@ -6,23 +6,29 @@ import argparse
 import os
 import statistics
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from loadtests import store
-from loadtests.arguments import names, number
+from loadtests import programs, store
+from loadtests.arguments import add_headers, names, number
 from loadtests.errors import LabError
 from loadtests.measure import disturbance, machine
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.disturbance import Disturbance
 from loadtests.programs import COMMAND
+from loadtests.reporting.model import Section
 from loadtests.servers import registry
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import ERROR, LOOKS, ZONE
 from loadtests.verdict import report, sides, stored, thresholds
 from loadtests.verdict.quantities import QUANTITIES, Quantity
-from loadtests.verdict.report import CALMER, Comparison
+from loadtests.verdict.report import CALMER, Comparison, comparison
 from loadtests.verdict.rounds import NAME, Load, Rounds
-from loadtests.verdict.thresholds import CONDITION_HOLDS, UNKNOWN, condition
+from loadtests.verdict.thresholds import CONDITION_HOLDS, condition
+
+Publish = Callable[[Path, str, list[Section], Results], bool]
+"""Writes a page, and tells whether that was possible."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--connections", type=whole, default=Load.connections, metavar="N", help="default 8")
     told = "requests per second, sent by the clock (default: as fast as they are answered)"
     add("--rate", type=number(0.1, 1e6), default=0.0, metavar="R", help=told)
+    add_headers(add)
     thresholds.add_arguments(add, "verdict")
 
 
@@ -71,23 +78,30 @@ def _metrics(text: str) -> list[str]:
     return chosen
 
 
-def run(options: argparse.Namespace, command: str) -> int:
+def run(options: argparse.Namespace, command: str, publish: Publish) -> int:
     """Measures or reads, tells the verdict, writes what was asked for; returns the exit code."""
     words, quantities = options.names, [QUANTITIES[name] for name in options.metric]
-    if any(map(sides.is_file, words)):
-        found = _stored(words, quantities, options.zone / 100)
-    else:
-        found = _measured(words, quantities, options, command)
-    found = Comparison(found.names, found.verdicts, found.remarks, options.conditions)
     for one in options.conditions:
         if one.sign and one.name not in options.metric:
             raise LabError(f"{one.text!r}: {one.name} is not compared (--metric)")
+    page = options.page
+    if any(map(sides.is_file, words)):
+        found = _stored(words, quantities, options.zone / 100)
+        records = store.load(map(Path, words)) if page else []
+        shown = [report.section(found)]
+    else:
+        found, keeping = _measured(words, quantities, options, command)
+        page, records = page or keeping.path.with_suffix(".html"), keeping.records
+        shown = report.sections(records)
+    found = replace(found, conditions=options.conditions)
     print(report.text(found))
     report.write(found, options)
-    outcomes = {outcome for _, outcome in found.judged()}
-    if not outcomes and found.first.reason:
-        outcomes = {UNKNOWN}
-    return thresholds.exit_code(outcomes, strict=options.strict)
+    made = page is None or publish(page, "Compare", shown, Results(records))
+    if found.failure:
+        print(f"{programs.NAME}: {found.failure}", file=sys.stderr)
+        return 1
+    code = thresholds.exit_code({o for _, o in found.cases()}, strict=options.strict)
+    return code or int(not made)
 
 
 def _stored(words: list[str], quantities: list[Quantity], zone: float) -> Comparison:
@@ -98,7 +112,7 @@ def _stored(words: list[str], quantities: list[Quantity], zone: float) -> Compar
         results = Results(store.load(files))
         verdicts = stored.side_by_side(results, quantities, zone)
         names = next(run["sides"] for run in reversed(results.runs) if "sides" in run)
-        return Comparison(names, {one.quantity.title: one for one in verdicts})
+        return comparison(names, verdicts)
     before, after = (Results(store.load([file])) for file in files)
     last: LabError | None = None
     for quantity in quantities:
@@ -122,7 +136,7 @@ def _stored(words: list[str], quantities: list[Quantity], zone: float) -> Compar
 
 def _measured(
     words: list[str], quantities: list[Quantity], options: argparse.Namespace, command: str
-) -> Comparison:
+) -> tuple[Comparison, store.Store]:
     first, second = words
     pair = sides.both((first, second), options)
     name = store.now()
@@ -131,7 +145,7 @@ def _measured(
     keeping.study = NAME
     placed = cores()
     os.sched_setaffinity(0, {placed[1]})
-    load = Load(options.seconds or Load.seconds, options.connections, options.rate)
+    load = Load(options.seconds or Load.seconds, options.connections, options.rate, options.headers)
     rounds = Rounds(
         pair,
         load,
@@ -155,13 +169,17 @@ def _measured(
         machine=machine.describe(registry.versions(servers)),
         **about,
     )
-    before = disturbance.programs()
+    before, failure = disturbance.programs(), ""
     try:
         ended = rounds.run()
+    except LabError as error:
+        if not rounds.samples:
+            raise
+        ended, failure = "ended by a failure", str(error)
     finally:
         keeping.close()
+        print(f"raw results: {path}", file=sys.stderr)
     busiest = disturbance.busiest(before, rounds.processes)
-    print(f"raw results: {path}", file=sys.stderr)
     verdicts = stored.judged(
         rounds.calm(), rounds.samples, rounds.names, quantities, options.zone / 100
     )
@@ -177,4 +195,4 @@ def _measured(
         remarks.append(f"{CALMER} {busiest}".strip())
     if pair[0].server.own != pair[1].server.own:
         remarks.append("They do not serve the same application, so this is not about servers only.")
-    return Comparison(rounds.names, {one.quantity.title: one for one in verdicts}, remarks)
+    return comparison(rounds.names, verdicts, remarks, failure), keeping

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import MIB
 from loadtests.stats.verdict import LESS, MORE, UNDECIDED, ZONE, Ratio
+from loadtests.store import Record
+
+SAMPLES = 4
+"""Of a round: two of each server."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,12 @@ def differences(
         for first, second in ([own[name] for name in names] for own in rounds.values())
         if len(first) == len(second) and first
     ]
+
+
+def whole(samples: Sequence[Record]) -> list[Record]:
+    """The samples of rounds of which none is missing, as it is where a server failed."""
+    taken = Counter(one["round"] for one in samples)
+    return [one for one in samples if taken[one["round"]] == SAMPLES]
 
 
 def client_limited(samples: Iterable[Mapping[str, Any]]) -> bool:

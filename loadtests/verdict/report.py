@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from loadtests.errors import LabError
+from loadtests.programs import COMMAND
 from loadtests.reporting.cells import MINUS, NOTHING, brief
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import UNDECIDED, ZONE
 from loadtests.studies import tables
 from loadtests.verdict import stored
-from loadtests.verdict.quantities import QUANTITIES, Verdict, differences
+from loadtests.verdict.quantities import QUANTITIES, Verdict, differences, whole
 from loadtests.verdict.rounds import NAME
-from loadtests.verdict.thresholds import HOLDS, UNKNOWN, Condition
+from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, Condition
 
 COLOURS = ("#0b4f9e", "#c8452c")
+_NOT_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CALMER = "For a verdict, end other programs, or measure on another machine."
 
 
@@ -31,13 +35,14 @@ CALMER = "For a verdict, end other programs, or measure on another machine."
 class Comparison:
     """B against A: the verdicts by the words for what each is on; the first one counts.
 
-    `remarks` are sentences on the run.
+    `remarks` are sentences on the run, and `failure` is what ended it before there was a verdict.
     """
 
     names: Sequence[str]
     verdicts: Mapping[str, Verdict]
     remarks: Sequence[str] = ()
     conditions: Sequence[Condition] = field(default_factory=tuple)
+    failure: str = ""
 
     @property
     def first(self) -> Verdict:
@@ -47,6 +52,28 @@ class Comparison:
         """Each condition, and whether it holds."""
         by_name = {one.quantity.name: one for one in self.verdicts.values()}
         return [(one, one.judged(by_name)) for one in self.conditions]
+
+    def cases(self) -> list[tuple[Condition, str]]:
+        """What a run is judged by: its conditions, or else whether the machine allows a verdict."""
+        whether = UNKNOWN if self.first.reason else FAILS
+        return self.judged() or [(Condition("verdict", self.first.quantity.name), whether)]
+
+
+def comparison(
+    names: Sequence[str],
+    verdicts: Iterable[Verdict],
+    remarks: Sequence[str] = (),
+    failure: str = "",
+) -> Comparison:
+    """Of two that were measured side by side; after a failure no winner is named."""
+    if failure:
+        verdicts = [replace(one, reason=_first_line(failure)) for one in verdicts]
+    return Comparison(names, {one.quantity.title: one for one in verdicts}, remarks, (), failure)
+
+
+def _first_line(text: str) -> str:
+    """What went wrong, without the lines that a server said."""
+    return text.partition("\n")[0].removesuffix(" it said:").rstrip(":")
 
 
 def change(ratio: float) -> str:
@@ -155,17 +182,24 @@ def table(found: Comparison) -> Table:
     return Table("verdict", "", [Column(head) for head in heads], rows)
 
 
+def section(found: Comparison) -> Section:
+    """What is told of runs that were measured before."""
+    title = f"{found.names[1]} against {found.names[0]}"
+    return Section(title, found.remarks, [table(found)], headline(found))
+
+
 def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
     """What is told of the comparisons in these records, the last one first."""
     results = Results([dict(one) for one in records])
     told = []
     for run in reversed([one for one in results.runs if one.get("study") == NAME]):
         own = Results([one for one in results.records if one["run"] == run["run"]])
-        if not own.samples:
+        if not whole(own.samples):
             continue
         quantities = [QUANTITIES[name] for name in run.get("metrics", QUANTITIES)]
         verdicts = stored.side_by_side(own, quantities, run.get("zone", ZONE))
-        found = Comparison(run["sides"], {one.quantity.title: one for one in verdicts})
+        failed = [f"{one['server']}: {one['reason']}" for one in own.failures]
+        found = comparison(run["sides"], verdicts, failure="".join(failed[:1]))
         a, b = found.names
         lines = [
             Line(title, colour, points)
@@ -254,7 +288,7 @@ def write(found: Comparison, options: argparse.Namespace) -> None:
         rows.append((words, one.quantity.unit, *values, ratio.error, ratio.rounds, one.word))
     about = {"headline": headline(found), "text": text(found), "classname": "loadtests.compare"}
     suite = f"{found.names[1]} against {found.names[0]}"
-    write_files(options, summary, rows, found.judged(), suite=suite, **about)
+    write_files(options, summary, rows, found.cases(), suite=suite, error=found.failure, **about)
 
 
 def write_files(
@@ -262,11 +296,12 @@ def write_files(
     summary: Mapping[str, Any],
     rows: Sequence[Sequence[object]],
     judged: Sequence[tuple[Condition, str]],
+    error: str = "",
     **words: str,
 ) -> None:
     """Writes a summary as JSON, rows as CSV, and conditions as JUnit, as far as they are asked for.
 
-    Raises LabError if a file cannot be written.
+    `error` says why there is no outcome. Raises LabError if a file cannot be written.
     """
     try:
         if options.json:
@@ -276,30 +311,44 @@ def write_files(
             with options.csv.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(rows)
         if options.junit:
-            _write_cases(judged, options.junit, **words)
-    except OSError as error:
-        raise LabError(f"{error.filename}: {error.strerror}") from None
+            _write_cases(judged, options.junit, options.strict, error, **words)
+    except OSError as problem:
+        raise LabError(f"{problem.filename}: {problem.strerror}") from None
+
+
+def write_error(path: Path, command: str, error: str) -> None:
+    """Writes, as JUnit, why a command could not do its work; nothing if that is not possible."""
+    words = {"suite": f"{COMMAND} {command}", "classname": f"loadtests.{command}"}
+    with contextlib.suppress(OSError):
+        _write_cases((), path, True, error, **words, headline=_first_line(error), text=error)
 
 
 def _write_cases(
     judged: Sequence[tuple[Condition, str]],
     path: Path,
+    strict: bool,
+    error: str,
     *,
     suite: str,
     classname: str,
     headline: str,
     text: str,
 ) -> None:
-    """A test case for each condition that was judged; without any, one that passes."""
+    """A test case for each condition that was judged; without any, one that passes.
+
+    If the run is `strict`, what is not to be told is a failure; after an error each case is one.
+    """
+    kinds = {HOLDS: "failure", UNKNOWN: "failure" if strict else "skipped"}
+    # A server may have said what XML cannot have.
+    headline, text, error = (_NOT_XML.sub("?", words) for words in (headline, text, error))
     made = ElementTree.Element("testsuite", name=suite)
     for name, outcome in [(one.text, outcome) for one, outcome in judged] or [("verdict", "")]:
         case = ElementTree.SubElement(made, "testcase", classname=classname, name=name)
-        if outcome == HOLDS:
-            ElementTree.SubElement(case, "failure", message=headline).text = text
-        elif outcome == UNKNOWN:
-            ElementTree.SubElement(case, "skipped", message=headline)
+        if kind := "error" if error else kinds.get(outcome):
+            told = ElementTree.SubElement(case, kind, message=headline)
+            told.text = None if kind == "skipped" else error or text
         ElementTree.SubElement(case, "system-out").text = text
-    for tag, wanted in (("tests", None), ("failures", HOLDS), ("skipped", UNKNOWN)):
-        count = sum(outcome == wanted for _, outcome in judged) if wanted else len(made)
-        made.set(tag, str(count))
+    made.set("tests", str(len(made)))
+    for attribute, kind in (("errors", "error"), ("failures", "failure"), ("skipped", "skipped")):
+        made.set(attribute, str(len(made.findall(f"testcase/{kind}"))))
     ElementTree.ElementTree(made).write(path, encoding="utf-8", xml_declaration=True)

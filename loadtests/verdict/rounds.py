@@ -17,7 +17,7 @@ from loadtests.reporting.progress import Progress
 from loadtests.servers.running import Running
 from loadtests.stats.verdict import LOOKS, UNDECIDED, ZONE, Ratio, of_rounds
 from loadtests.store import Record, Store
-from loadtests.verdict.quantities import Quantity, differences
+from loadtests.verdict.quantities import Quantity, differences, whole
 from loadtests.verdict.sides import Side
 
 NAME = "compare"
@@ -34,6 +34,7 @@ class Load:
     seconds: float = 0.5
     connections: int = 8
     rate: float = 0.0
+    headers: Sequence[tuple[str, str]] = ()
 
     def words(self) -> str:
         pace = f", {self.rate:,.0f} requests/s" if self.rate else ", each as fast as it is answered"
@@ -112,6 +113,7 @@ class Rounds:
                 self.store.add(
                     "failure", server=side.name, what=f"round {number}", reason=str(failure)
                 )
+                self.samples = whole(self.samples)
                 raise LabError(f"{side.name}: {failure}") from None
             about = {"experiment": NAME, "scenario": NAME, "server": side.name}
             self.store.add("sample", **about, round=number, place=place, **values)
@@ -123,7 +125,8 @@ class Rounds:
         running = Running(
             side.server, side.application, core=server_core, environ=dict(side.environ)
         )
-        requests = [Request(running.at("/"))]
+        requests = [Request(running.at("/")).headed(load.headers)]
+        running.request = requests[0].octets()
         with running:
             start_seconds = running.first_answer_seconds
             replay.drive(running.port, WARM_SECONDS, load.connections, requests, core=client_core)

@@ -12,7 +12,7 @@ from loadtests.measure.disturbance import Disturbance, told
 from loadtests.stats.results import Results
 from loadtests.stats.verdict import LOOKS, ZONE, of_rounds, of_runs
 from loadtests.store import Record
-from loadtests.verdict.quantities import Quantity, Verdict, client_limited, differences
+from loadtests.verdict.quantities import Quantity, Verdict, client_limited, differences, whole
 from loadtests.verdict.rounds import NAME
 
 MACHINE = ("cpu", "cores", "memory", "kernel", "python")
@@ -28,7 +28,9 @@ def side_by_side(results: Results, quantities: Iterable[Quantity], zone: float) 
     samples = [one for one in results.samples if one["experiment"] == NAME]
     if not samples:
         raise LabError("there is no comparison in these results")
-    own = [one for one in samples if one["run"] == samples[-1]["run"]]
+    own = whole([one for one in samples if one["run"] == samples[-1]["run"]])
+    if not own:
+        raise LabError("the comparison in these results failed in its first round")
     disturbed = {one["round"] for one in own if one["disturbed"]}
     # The first round may have begun with the second server.
     names = next(run["sides"] for run in results.runs if run["run"] == own[0]["run"])

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from loadtests import store
+from loadtests.errors import ServerFailure
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Section, Table
 from loadtests.stats.results import Results
@@ -315,9 +317,12 @@ def test_a_run(
     assert len(paths["csv"].read_text().splitlines()) == 1 + len(QUANTITIES)
     suite = ElementTree.parse(paths["junit"]).getroot()
     assert suite.attrib["failures"] == "2"
+    assert "slow against quick" in raw.with_suffix(".html").read_text()
     capsys.readouterr()
     # The same again, from what is stored.
-    assert lab("compare", str(raw)) == 0
+    page = tmp_path / "page.html"
+    assert lab("compare", str(raw), "--page", str(page)) == 0
+    assert "slow uses" in page.read_text()
     assert "slow uses" in capsys.readouterr().out
     [section] = report.sections(store.load([raw]))
     assert isinstance(section, Section)
@@ -337,7 +342,9 @@ def test_a_run_that_is_disturbed(
     (a, b), (paths, files) = pair, written(tmp_path)
     raw = tmp_path / "results.jsonl"
     words = ["--seconds", "0.1", "--within", "600", "--metric", "rate", "--output", str(raw)]
-    assert lab("compare", a, b, *words, *files) == 0
+    assert lab("compare", a, b, *words, *files, "--strict") == 4
+    suite = ElementTree.parse(paths["junit"]).getroot()
+    assert (suite.attrib["failures"], suite.attrib["skipped"]) == ("1", "0")
     said, log = capsys.readouterr()
     assert "In all 4 disturbed rounds quick was ahead: requests of slow 0" in said
     assert "ended early: others disturbed all of 4 rounds" in said
@@ -351,3 +358,45 @@ def test_a_run_that_is_disturbed(
     assert [type(part) for part in section.parts] == [Table]
     assert "All rounds were disturbed" in section.text[-1]
     assert section.answer.startswith(said.splitlines()[0])
+
+
+def test_a_server_that_fails_later(
+    tmp_path: Path,
+    lab: Callable[..., int],
+    pair: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In the second round: what was measured is told, and the exit code is 1."""
+    taken, sample = iter(range(6)), rounds.Rounds._sample
+
+    def failing(self: rounds.Rounds, side: Any) -> dict[str, Any]:
+        if next(taken) == 5:
+            raise ServerFailure("requests failed (1 × timeout): it said:\n  \x1b[1mno")
+        return sample(self, side)
+
+    monkeypatch.setattr("loadtests.verdict.rounds.Rounds._sample", failing)
+    (a, b), (paths, files) = pair, written(tmp_path)
+    raw = tmp_path / "results.jsonl"
+    words = ["--seconds", "0.1", "--within", "600", "--output", str(raw), *files]
+    assert lab("compare", a, b, *words, "--fail-if", "slower") == 1
+    suite = ElementTree.parse(paths["junit"]).getroot()
+    assert (suite.attrib["errors"], suite.attrib["tests"]) == ("1", "1")
+    assert "no" in (suite.findtext("testcase/error") or "")
+    said, log = capsys.readouterr()
+    assert re.match(r"Not to be told: (quick|slow): requests failed \(1 × timeout\), so no", said)
+    assert "memory (PSS)" in said
+    assert "it said" in log
+    [section] = report.sections(store.load([raw]))
+    assert section.answer.splitlines()[0] == said.splitlines()[0]
+
+
+@pytest.mark.parametrize("what", ["compare", "load"])
+def test_a_server_that_does_not_start(tmp_path: Path, lab: Callable[..., int], what: str) -> None:
+    path, bad = tmp_path / "verdict.xml", "sh -c 'exit 7' {port}"
+    words = [f"a={bad}", f"b={bad}"] if what == "compare" else ["--command", bad]
+    output = ["--output", str(tmp_path / "results.jsonl")]
+    assert lab(what, *words, *output, "--junit", str(path)) == 1
+    suite = ElementTree.parse(path).getroot()
+    assert (suite.attrib["errors"], suite.attrib["failures"]) == ("1", "0")
+    assert "exit code 7" in (suite.findtext("testcase/error") or "")
