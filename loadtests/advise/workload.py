@@ -266,4 +266,4 @@ def _request(where: str, method: Any, target: Any, headers: Any, body: Any, stat
             kept.append((name, value))
     except (TypeError, ValueError, AttributeError):
         raise LabError(f"{where}: headers are names and values, texts in Latin-1") from None
-    return Request(target, method, tuple(kept), body.encode(), status if status >= 400 else 0)
+    return Request(target, method, tuple(kept), body.encode(), status)

@@ -17,8 +17,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from loadtests.clients.load import counted
-from loadtests.clients.native.replay import Request, Seen
+from loadtests.clients.load import KINDS, counted
+from loadtests.clients.native.replay import Outcome, Request, Seen
 from loadtests.errors import LabError
 from loadtests.measure import histogram
 
@@ -42,6 +42,7 @@ class Sent:
 
     due: float
     request: Request = field(default_factory=Request)
+    number: int = 0
     last: float = 0.0
     rest: bytes = b""
 
@@ -52,7 +53,7 @@ class Client:
     def __init__(self, moments: Sequence[float], core: int | None) -> None:
         if core is not None:
             os.sched_setaffinity(0, {core})
-        self.errors, self.octets, self.outcomes = Counter[str](), 0, list[tuple[int, ...]]()
+        self.errors, self.octets, self.outcomes = Counter[str](), 0, list[Outcome]()
         self.times = histogram.record([])
         self.selector = selectors.EpollSelector()
         self._due, self._used, self._answered = deque(moments), time.process_time(), 0
@@ -77,18 +78,19 @@ class Client:
         select.select([self.selector.fileno()], [], [], max(until - time.monotonic(), 0))
         return self.selector.select(0)
 
-    def note(self, sent: Sent, kind: str = "", *, answered: bool = True) -> None:
+    def note(self, sent: Sent, kind: str = "", *, answered: bool = True, status: int = 0) -> None:
         """The outcome of one: `kind` of the error, if there was one."""
         took = round((time.monotonic() - sent.due) * 1e6)
         self.errors[kind] += bool(kind)
-        self.outcomes.append((round((sent.due - self.begun) * 1e6), took, int(not kind)))
+        due, what = round((sent.due - self.begun) * 1e6), status or KINDS.index(kind)
+        self.outcomes.append(Outcome(due, took, int(not kind), sent.number, what))
         self._answered += answered
         if answered or kind == "timeout":
             self.times.record_value(max(took, 1))
 
     def seen(self) -> Seen:
         seconds = time.monotonic() - self.begun
-        longest = max((took for _, took, _ in self.outcomes), default=0)
+        longest = max((one.took for one in self.outcomes), default=0)
         cpu = time.process_time() - self._used
         load = counted(
             self._answered, seconds, self.octets, self.errors, cpu, max_us=float(longest)
@@ -116,7 +118,8 @@ class Transfers(Client):
     ) -> None:
         self.curl = _curl()
         super().__init__(moments, core)
-        self._base, self._requests, self._h2, self._events = base, deque(requests), h2, events
+        self._base, self._h2, self._events = base, h2, events
+        self._requests = deque(enumerate(requests))
         self._room = STREAMS if h2 else connections
         self._wakes = [float("inf")] * (connections if h2 else 1)
         self._multis = [self._multi(number, connections) for number in range(len(self._wakes))]
@@ -159,7 +162,9 @@ class Transfers(Client):
     def _run(self) -> tuple[Seen, list[dict[str, Any]]]:
         waiting = deque[Sent]()
         while self.goes_on(len(waiting) + self._unanswered()):
-            waiting += [Sent(due, self._requests.popleft()) for due in self.due()]
+            for due in self.due():
+                place, request = self._requests.popleft()
+                waiting.append(Sent(due, request, place))
             while waiting:
                 number = min(range(len(self._active)), key=lambda n: len(self._active[n]))
                 if len(self._active[number]) >= self._room:
@@ -244,7 +249,7 @@ class Transfers(Client):
                 if self._h2 and spoken != self.curl.CURL_HTTP_VERSION_2:
                     raise LabError(f"{self._base} does not speak HTTP/2")
                 if not sent.last and not (good and self._events):
-                    self.note(sent, "" if good else "status")
+                    self.note(sent, "" if good else "status", status=status)
                 elif not sent.last:
                     self.note(sent, "read", answered=False)
                 self._give_back(multi, handle)

@@ -21,7 +21,7 @@ from typing import Any
 
 from loadtests.clients.connection import unverified
 from loadtests.clients.load import Load
-from loadtests.clients.native.replay import Seen
+from loadtests.clients.native.replay import Outcome, Seen
 from loadtests.errors import LabError
 from loadtests.measure import histogram
 
@@ -167,7 +167,7 @@ def drive(
             errors[one.failed] = errors.get(one.failed, 0) + 1
     longest = max((one.took * 1e6 for one in whole), default=0.0)
     load = Load(len(whole), seconds, 0, max_us=longest, errors=errors, busy=busy)
-    outcomes = [(int(v.due * 1e6), int(v.took * 1e6), int(not v.failed)) for v in visits]
+    outcomes = [Outcome(int(v.due * 1e6), int(v.took * 1e6), int(not v.failed)) for v in visits]
     steps = []
     for number, link in enumerate(links):
         times = [one.times[number] * 1e6 for one in visits if len(one.times) > number]

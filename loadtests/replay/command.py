@@ -27,7 +27,7 @@ from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request, Seen
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import disturbance, histogram, machine, system_calls
-from loadtests.replay import chain, gate, server
+from loadtests.replay import chain, gate, outcomes, server
 from loadtests.replay.report import NAME, sections, windows
 from loadtests.replay.server import Place, Processes
 from loadtests.reporting import markdown
@@ -171,7 +171,7 @@ def _load(options: argparse.Namespace, command: str) -> int:
         return _measure(options, command, f"{label}, WebSocket", moments, talk, "/")
     asked = from_paths(paths).requests
     requests = [asked[number % len(asked)] for number in range(len(moments))]
-    return _send(options, command, label, moments, requests, ramp=first != last)
+    return _send(options, command, label, moments, requests)
 
 
 def _closed(options: argparse.Namespace, command: str) -> int:
@@ -185,7 +185,8 @@ def _closed(options: argparse.Namespace, command: str) -> int:
             raise LabError("https needs a --rate")
         how: dict[str, Any] = {"host": place.address, "core": place.core, "outcomes": True}
         hosted = [replace(one, headers=(("Host", place.host),)) for one in asked]
-        return replay.drive(place.port, lasts, many, hosted, **how), {}
+        seen = replay.drive(place.port, lasts, many, hosted, **how)
+        return _told(seen, asked, closed=True)
 
     label = f"{server.name(options)}, {many} connections"
     return _measure(options, command, label, (), drive, asked[0].target)
@@ -193,11 +194,12 @@ def _closed(options: argparse.Namespace, command: str) -> int:
 
 def _replay(options: argparse.Namespace, command: str) -> int:
     placed, left_out = timed(options.log)
+    lines = len(placed)
     placed = [one for one in placed if one[0] < options.seconds]
     moments = [moment / options.speed for moment, _ in placed]
     label = server.name(options) + (f" × {options.speed:g}" if options.speed != 1 else "")
     requests = [request for _, request in placed]
-    return _send(options, command, label, moments, requests, left_out=left_out)
+    return _send(options, command, label, moments, requests, left_out=left_out, lines=lines)
 
 
 def _send(
@@ -224,14 +226,26 @@ def _send(
             base = f"http{'s' * place.tls}://{place.host}"
             how |= {"h2": options.h2, "events": options.events, "connections": many}
             seen, steps = curl.Transfers(base, requests[: len(due)], **how).run()
-            told = {"steps": steps, "what": "streams"} if options.events else {}
+            seen, told = _told(seen, requests)
+            if options.events:
+                told = {"steps": steps, "what": "streams"}
             return seen, more | told
         seconds = due[-1] + 0.1
-        return replay.drive(place.port, seconds, many, hosted, host=place.address, **how), more
+        seen = replay.drive(place.port, seconds, many, hosted, host=place.address, **how)
+        seen, told = _told(seen, requests)
+        return seen, more | told
 
     label += ", HTTP/2" * options.h2 + ", events" * options.events
     first = requests[0].target if requests and not options.events else "/"
     return _measure(options, command, label, moments, drive, first)
+
+
+def _told(
+    seen: Seen, requests: Sequence[Request], *, closed: bool = False
+) -> tuple[Seen, dict[str, Any]]:
+    """What became of requests, and what is stored of each path; `answers` may be wrong ones."""
+    found, steps = outcomes.told(seen, requests, closed=closed)
+    return found, {"answers": seen.load.requests} | ({"steps": steps} if steps else {})
 
 
 def _until(moments: Sequence[float], lasts: float) -> Sequence[float]:
@@ -297,7 +311,10 @@ def _measure(
         if options.system_calls:
             first = moments[0] if moments else 0.0
             more |= _system_calls(processes, partial(drive, place, min(lasts, first + COUNTED)))
-        due = len(seen.outcomes) if closed else len(moments)
+        due = len(moments)
+        if closed:
+            due = seen.load.requests + sum(seen.load.errors.values())
+        first, last = getattr(options, "rate", None) or (0.0, 0.0)
         keeping.add(
             "sample",
             experiment=NAME,
@@ -305,6 +322,7 @@ def _measure(
             round=0,
             due=due,
             closed=closed,
+            ramp=first != last,
             requests=seen.load.requests,
             errors={kind: count for kind, count in seen.load.errors.items() if count},
             seconds=lasts,

@@ -67,16 +67,14 @@ def values(sample: Record) -> dict[str, float]:
     found = {
         name: histogram.quantile(times, share, sample["max_us"]) / 1000
         for name, share in LATENCIES.items()
-        if times.total_count
+        if sample["requests"]
     }
     failed = sum(sample["errors"].values())
-    found["rate"] = max(sample["requests"] - sample["errors"].get("status", 0), 0)
-    found["rate"] /= max(sample["seconds"], 1e-3)
+    found["rate"] = sample["requests"] / max(sample["seconds"], 1e-3)
     found["failed"] = failed / max(sample["due"], 1) * 100
     _, cpu, pss = used(sample)
-    if cpu is not None and pss is not None:
-        found |= {"cpu": cpu, "memory": pss * MIB}
-    return found
+    used_ = {"cpu": cpu, "memory": pss and pss * MIB}
+    return found | {name: value for name, value in used_.items() if value is not None}
 
 
 def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condition, str]]:
@@ -125,7 +123,7 @@ def highest(sample: Record, one: Condition) -> str:
         return ""
     if disturbance.warning([sample]):
         return "The machine was busy, so the highest rate is not to be told."
-    parts = [part for part in sample["windows"] if part["rate"]]
+    parts = [part for part in sample["windows"] if part["p99_us"]]
     limit, ascending = f"{one.name} of {brief(one.number)} ms", sorted(parts, key=_rate)
     beyond = [part for part in ascending if one.is_beyond(part[f"{one.name}_us"] / 1000)]
     if not beyond:

@@ -7,7 +7,9 @@ from itertools import cycle
 from typing import Any
 
 from loadtests.clients.load import SATURATED
+from loadtests.clients.native.replay import Outcome
 from loadtests.measure import disturbance, histogram
+from loadtests.replay.outcomes import counts
 from loadtests.reporting import percentiles
 from loadtests.reporting.cells import brief
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Part, Section, Table
@@ -21,6 +23,8 @@ CALLS = 12
 """System calls that are told one by one."""
 FEW = 5
 """So many connections any server closes as a request is under way, if it limits idle time."""
+FEW_KINDS = 4
+"""Kinds of failures that the sentence on all tells."""
 COLOURS = ("#1a7fb8", "#c8452c", "#3f8f3f", "#8a5fb0")
 
 
@@ -36,16 +40,19 @@ def sections(results: Results) -> list[Section]:
     columns = [Column("quantity"), *(Column(one["server"]) for one in samples)]
     cells = [_cells(one) for one in samples]
     rows = [[name, *(one.get(name, "") for one in cells)] for name in cells[-1]]
-    text = [
-        "Times count from the moment at which a request is due. `failed` are connections that "
-        "failed or broke, wrong answers, and requests without an answer in time."
-    ]
+    text = ["Times count from the moment at which a request is due."]
     if any(one.get("closed") for one in samples):
-        text[0] = (
+        text = [
             "Each connection asks again as soon as it is answered, so a pause of the server counts "
             "once for each connection, however long it is; with --rate it counts for all requests "
-            f"that were due meanwhile.{text[0].partition('.')[2]}"
-        )
+            "that were due meanwhile."
+        ]
+    text.append(
+        "Answered are right answers only. `failed` are connections that failed or broke, answers "
+        "with a status of 400 or more, unless the log has the same status, and requests without an "
+        "answer in time. Times are those of right answers, and of what was not answered in time, "
+        "as long as it was waited for."
+    )
     if failed := samples[-1].get("server_failed"):
         text.append(f"What the server used is not known: {failed}.")
     if why := samples[-1].get("calls_failed"):
@@ -65,27 +72,32 @@ def _times(sample: Record) -> Any:
 
 def _cells(one: Record) -> dict[str, str]:
     """What is told of a load, by quantity with its unit."""
-    times, (share, cpu, pss) = _times(one), used(one)
-    quantiles = {
+    times, (share, cpu, pss), each = _times(one), used(one), _each(one)
+    quantiles: dict[str, float | None] = {
         f"{name}, ms": histogram.quantile(times, at, one["max_us"]) / 1000
         for name, at in SHARES.items()
-    }
+    } | {"longest, ms": one["max_us"] / 1000}
+    due = {} if one.get("closed") else {"due": one["due"], "due, /s": one["rate"]}
     known: dict[str, float | None] = {
-        "due": one["due"],
-        "due, /s": one["rate"],
+        **due,
         "answered": one["requests"],
+        "answered, /s": one["requests"] / max(one["seconds"], 1e-3),
         "failed": sum(one["errors"].values()),
-        **quantiles,
-        "longest, ms": one["max_us"] / 1000,
+        **(quantiles if one["requests"] else {}),
         "client busy, % of its core": one["client_busy"] * 100,
         "server busy, % of a core": share,
-        "CPU time of the server, µs a request": cpu,
+        f"CPU time of the server, µs a {each}": cpu,
         "memory of the server (PSS), MiB": pss and pss * MIB,
-        "system calls of the server, a request": _per_request(
+        f"system calls of the server, a {each}": _per_request(
             one, sum(one.get("calls", {}).values())
         ),
     }
     return {name: brief(value) for name, value in known.items() if value is not None}
+
+
+def _each(one: Record) -> str:
+    """What was due, in the singular: request, visit, message or stream."""
+    return str(one.get("what", "requests"))[:-1]
 
 
 def _per_request(one: Record, calls: int) -> float | None:
@@ -105,21 +117,21 @@ def _calls(sample: Record) -> list[Part]:
     return [Table("replay-calls", title, columns, rows, note=note)] if rows else []
 
 
-def windows(seconds: float, outcomes: Sequence[tuple[int, ...]]) -> list[Record]:
+def windows(seconds: float, outcomes: Sequence[Outcome]) -> list[Record]:
     """What became of the requests that were due in each part of the time."""
     length = max(seconds, 1e-3) / WINDOWS
-    parts: list[list[tuple[int, ...]]] = [[] for _ in range(WINDOWS)]
+    parts: list[list[Outcome]] = [[] for _ in range(WINDOWS)]
     for one in outcomes:
-        parts[min(int(one[0] / 1e6 / length), WINDOWS - 1)].append(one)
+        parts[min(int(one.due / 1e6 / length), WINDOWS - 1)].append(one)
     told = []
     for place, part in enumerate(parts):
-        times = sorted(took for _, took, _ in part) or [0]
+        times = sorted(one.took for one in part if counts(one)) or [0]
         told.append(
             {
                 "from": round(place * length, 3),
                 "rate": len(part) / length,
-                "right": sum(right for *_, right in part) / length,
-                "failed": sum(not right for *_, right in part),
+                "right": sum(one.right for one in part) / length,
+                "failed": sum(not one.right for one in part),
                 "p50_us": times[len(times) // 2],
                 "p99_us": times[len(times) * 99 // 100],
             }
@@ -128,7 +140,7 @@ def windows(seconds: float, outcomes: Sequence[tuple[int, ...]]) -> list[Record]
 
 
 def _steps(sample: Record) -> list[Part]:
-    """The requests of a chain, in their order."""
+    """The requests of a chain, in their order; each path of others."""
     if "steps" not in sample:
         return []
     columns = [Column("of"), Column("answered"), Column("failed")]
@@ -138,8 +150,11 @@ def _steps(sample: Record) -> list[Part]:
         times = histogram.merge([one["times"]])
         quantiles = [histogram.quantile(times, share) for share in SHARES.values()]
         rows.append([one["link"], one["answered"], one["failed"], *quantiles])
-    title, note = f"Beside the {sample['what']}: {sample['server']}", ""
-    if sample["what"] == "visits":
+    what = sample.get("what", "paths")
+    title, note = f"Beside the {what}: {sample['server']}", ""
+    if what == "paths":
+        title = f"By path: {sample['server']}"
+    elif what == "visits":
         title = f"Requests of each visit: {sample['server']}"
         note = "The time of the first counts from when the visit is due, others' from the sending."
     return [Table("replay-steps", title, columns, rows, note=note)]
@@ -149,7 +164,7 @@ def _course(sample: Record) -> list[Part]:
     """Times and rates while the last run went on."""
     fields = [
         (Column("from", "s", 1), "from"),
-        (Column("due", "/s", 1), "rate"),
+        (Column("sent" if sample.get("closed") else "due", "/s", 1), "rate"),
         (Column("answered rightly", "/s", 1), "right"),
         (Column("failed"), "failed"),
         (Column("median", "ms", 2, 0.001), "p50_us"),
@@ -177,26 +192,32 @@ def used(one: Record) -> tuple[float | None, float | None, float | None]:
     if cpu is None:
         return None, None, None
     share = cpu / max(one["seconds"], 1e-3) * 100
-    return share, cpu / max(one["requests"], 1) * 1e6, float(one["pss"])
+    answers = one.get("answers", one["requests"])
+    return share, cpu / answers * 1e6 if answers else None, float(one["pss"])
 
 
 def _answer(sample: Record) -> str:
     busy = disturbance.warning([sample])
     share, cpu, pss = used(sample)
     server = ""
-    if share is not None and cpu is not None and pss is not None:
-        server = (
-            f" The server used {share:.0f} % of a core, {brief(cpu)} µs for each, and "
-            f"{brief(pss * MIB)} MiB."
-        )
+    if share is not None and pss is not None:
+        each = f", {brief(cpu)} µs a {_each(sample)}," if cpu is not None else ""
+        server = f" The server used {share:.0f} % of a core{each} and {brief(pss * MIB)} MiB."
     times = _times(sample)
     half, most = (
         brief(histogram.quantile(times, share, sample["max_us"]) / 1000) for share in (0.5, 0.99)
     )
-    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in sample["errors"].items())
+    kinds = ", ".join(
+        f"{count:,} × {kind}" for kind, count in [*sample["errors"].items()][:FEW_KINDS]
+    )
+    if rest := sum([*sample["errors"].values()][FEW_KINDS:]):
+        kinds += f", {rest:,} × others"
     first, last = sample["windows"][0], sample["windows"][-1]
     course = ""
-    if max(first["rate"], last["rate"]) > 2 * min(first["rate"], last["rate"]) > 0:
+    if (
+        sample.get("ramp")
+        and max(first["rate"], last["rate"]) > 2 * min(first["rate"], last["rate"]) > 0
+    ):
         course = " From {:,.0f} to {:,.0f} requests per second p99 went from {} to {} ms.".format(
             first["rate"], last["rate"], *(brief(one["p99_us"] / 1000) for one in (first, last))
         )
@@ -205,8 +226,17 @@ def _answer(sample: Record) -> str:
             f" The server closed {sample['unsaid']:,} of {sample['opened']:,} connections behind a "
             "response without saying so, and the next requests were sent again."
         )
-    what = sample.get("what", "requests")
-    return busy + (
-        f"Of {sample['due']:,} {what} {sample['requests']:,} were answered, half of them within "
-        f"{half} ms and 99 % within {most} ms{f'; failed: {kinds}' * bool(kinds)}.{course}{server}"
-    )
+    due, what = f"{sample['due']:,}", sample.get("what", "requests")
+    found = f"Of {due} {what} {sample['requests']:,} were answered"
+    if not sample["requests"]:
+        found = f"None of {due} {what} was answered rightly"
+    else:
+        rate = sample["requests"] / max(sample["seconds"], 1e-3)
+        found += (
+            f", {brief(rate)} a second, half of them within {half} ms and 99 % within {most} ms"
+        )
+    if (left_out := sample.get("left_out")) is not None:
+        log = f" {left_out:,} of {left_out + sample['lines']:,} lines of the log were left out"
+        course += f"{log} (other methods than GET and HEAD, 5xx, no time)." * bool(left_out)
+        course += " A status that the log has counts as right, like 2xx and 3xx."
+    return f"{busy}{found}{f'; failed: {kinds}' * bool(kinds)}.{course}{server}"

@@ -103,10 +103,15 @@ def test_requests_come_at_their_times(
     moments = {request.target: moment / SPEED for moment, request in timed(log)[0]}
     assert [path for moment, path, _ in seen if moment - before < moments[path]] == []
     (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
-    assert (sample["due"], sample["requests"], sample["left_out"]) == (10, 10, 1)
-    assert sample["errors"] == {"status": 1}
+    assert (sample["due"], sample["requests"], sample["left_out"]) == (10, 9, 1)
+    assert sample["errors"] == {"GET /7: status 500 instead of 200": 1}
+    told = [(one["link"], one["answered"], one["failed"]) for one in sample["steps"]]
+    assert sorted(told) == [(f"GET /{number}", number != 7, number == 7) for number in range(10)]
     assert sum(one["failed"] for one in sample["windows"]) == 1
-    assert "Of 10 requests 10 were answered" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Of 10 requests 9 were answered" in said
+    assert "1 of 11 lines of the log were left out" in said
+    assert "requests per second p99 went from" not in said
     assert "<svg" in output.with_suffix(".html").read_text(encoding="utf-8")
     assert list(command.by_study(store.load([output]))) == ["replay"]
 
@@ -174,6 +179,7 @@ def test_the_report_of_a_chain(
         words += [f"--url={url}", f"--output={tmp_path / 'results.jsonl'}"]
         assert lab(*words) == 0
     said = capsys.readouterr().out
+    assert "p99 went from" not in said
     due = len(arrivals(20, 20, 1))
     assert f"Of {due} visits {due} were answered" in said
     assert "| POST /login " in said
@@ -263,8 +269,13 @@ def test_as_fast_as_answered(tmp_path: Path, lab: Any, capsys: pytest.CaptureFix
         assert {path for _, path, _ in seen} == {"/a", "/7", "/x?y"}
     (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
     assert 2 < sample["requests"] <= len(seen)
-    assert sample["errors"].keys() <= {"status", "timeout"}
+    wrong = {"GET /7: status 500", "GET /7: no answer in time", "GET /a: no answer in time"}
+    assert sample["errors"].keys() <= wrong
     assert sum(one["rate"] for one in sample["windows"]) > 0
+    said = capsys.readouterr().out
+    assert "| answered, /s " in said
+    assert "| due " not in said
+    assert "requests per second" not in said
     assert lab("load", "--websocket", f"--url={url}") == 1
     assert "needs a --rate" in capsys.readouterr().err
 
@@ -286,7 +297,7 @@ def test_https(tmp_path: Path, lab: Any) -> None:
             assert lab("load", *words, *more) == 0
         assert {path for _, path, _ in seen} == targets
         (sample,) = (one for one in store.load([output]) if one["record"] == "sample")
-        assert [*sample["errors"]] == ["status"] * ("/7" in targets)
+        assert [*sample["errors"]] == ["GET /7: status 500"] * ("/7" in targets)
 
 
 def loaded(p99_ms: Sequence[float], **more: Any) -> dict[str, Any]:
@@ -416,7 +427,11 @@ def test_a_gate(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) ->
     assert f"FAILED: failed > 0 (failed is 100 %: {due} of {due})" in said
     assert "exit code 3\n" in said
     summary = json.loads(paths["json"].read_text())
-    assert [one["outcome"] for one in summary["conditions"]] == [HOLDS, FAILS]
+    # Nothing was answered rightly, so there are no times.
+    assert "not to be told: p50 > 900 s (p50 is not known)" in said
+    assert f"None of {due} requests was answered rightly; failed: {due} × GET /7: status" in said
+    assert "p50" not in summary["values"]
+    assert [one["outcome"] for one in summary["conditions"]] == [HOLDS, UNKNOWN]
     assert summary["values"]["failed"] == {"value": 100, "unit": "%"}
     assert "failed,100.0,%" in paths["csv"].read_text()
     suite = ElementTree.parse(paths["junit"]).getroot()

@@ -17,8 +17,8 @@
  * `unsaid` counts these, `opened` the connections.
  *
  * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
- * digits exact. OUTCOMES gets a line for each request: when it was due and how long it took, in microseconds, and 1 if it was
- * answered rightly. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
+ * digits exact. OUTCOMES gets a line for each request: when it was due and how long it took, in microseconds, 1 if it was
+ * answered rightly, its number, and the status or the kind of error. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
  */
 #include "client.h"
 
@@ -117,15 +117,15 @@ static void leave(struct connection *connection, uint64_t pause) {
     connection->again = now() + pause;
 }
 
-static void note(uint64_t due, bool right) {
+static void note(uint64_t due, bool right, const struct request *request, int what) {
     if (outcomes)
-        fprintf(outcomes, "%lu %lu %d\n", (due - begun) / 1000, (now() - due) / 1000, right);
+        fprintf(outcomes, "%lu %lu %d %zu %d\n", (due - begun) / 1000, (now() - due) / 1000, right, (size_t)(request - requests), what);
 }
 
 static void lose(struct connection *connection, enum kind kind) {
     errors[kind]++;
     if (connection->busy)
-        note(connection->due, false);
+        note(connection->due, false, connection->request, kind);
     leave(connection, PAUSE);
 }
 
@@ -210,7 +210,7 @@ static void finish(struct connection *connection) {
         answered++;
         count(time - connection->due);
         errors[STATUS] += !right;
-        note(connection->due, right);
+        note(connection->due, right, connection->request, connection->status);
     }
     if (connection->last)
         leave(connection, 0);
@@ -368,9 +368,9 @@ static size_t hand_out(uint64_t time) {
     return busy;
 }
 
-static void give_up(uint64_t due, uint64_t time) {
+static void give_up(uint64_t due, uint64_t time, const struct request *request) {
     errors[TIMEOUT]++;
-    note(due, false);
+    note(due, false, request, TIMEOUT);
     if (rate != 0)
         count(time - due);
 }
@@ -442,10 +442,10 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < connection_count; i++)
         if (connections[i].busy && (rate != 0) == (connections[i].due >= opened))
-            give_up(connections[i].due, time);
+            give_up(connections[i].due, time, connections[i].request);
     for (size_t i = 0; i < waiting_count; i++)
         if (waiting[(waiting_first + i) % waiting_room] >= opened)
-            give_up(waiting[(waiting_first + i) % waiting_room], time);
+            give_up(waiting[(waiting_first + i) % waiting_room], time, &requests[(next_request + i) % request_count]);
     FILE *file = fopen(argv[9], "w");
     uint64_t all = 0;
     if (file == NULL)

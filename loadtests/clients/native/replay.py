@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
@@ -22,7 +23,7 @@ SOURCE = Path(__file__).with_name("replay.c")
 
 @dataclass(frozen=True)
 class Request:
-    """A request to send. A `status` is right besides 2xx and 3xx; 0: none is."""
+    """A request to send. A recorded `status` is right besides 2xx and 3xx; 0: none is."""
 
     target: str = "/"
     method: str = "GET"
@@ -34,18 +35,27 @@ class Request:
         return request_bytes(self.target, self.headers, self.body, self.method)
 
 
+class Outcome(NamedTuple):
+    """What became of a request: when it was due and what it took, in microseconds; 1 if `right`.
+
+    `number` is its place among the requests, `what` its status, or which of KINDS has failed.
+    """
+
+    due: int
+    took: int
+    right: int
+    number: int = 0
+    what: int = 0
+
+
 @dataclass(frozen=True)
 class Seen:
-    """Result of a run: the requests that count, their times, and how many were answered in all.
-
-    `outcomes` of requests at given moments are, for each, when it was due and what it took, in
-    microseconds, and 1 if it was answered rightly.
-    """
+    """Result of a run: the requests that count, their times, and how many were answered in all."""
 
     load: Load
     times: HdrHistogram
     answered: int
-    outcomes: Sequence[tuple[int, ...]] = ()
+    outcomes: Sequence[Outcome] = ()
 
 
 def drive(
@@ -89,5 +99,5 @@ def drive(
         seen = Seen(load, counted, int(answered))
         if outcomes:
             lines = told.read_text(encoding="ascii").splitlines()
-            seen = replace(seen, outcomes=[tuple(map(int, line.split())) for line in lines])
+            seen = replace(seen, outcomes=[Outcome(*map(int, one.split())) for one in lines])
         return seen
