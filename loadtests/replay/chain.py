@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -26,6 +26,7 @@ from loadtests.errors import LabError
 from loadtests.measure import histogram
 
 TIMEOUT = 30.0
+_TARGET = re.compile(r"/[\x21-\x7e]*")
 _SAVED = re.compile(r"\{(\w+)\}")
 
 
@@ -34,6 +35,7 @@ class Link:
     """A request of a chain. `{name}` in its texts is what an earlier response said.
 
     `save` has the patterns that find such texts in a response, its head or body: the first group.
+    A body is JSON or a form, unless a header says what else.
     """
 
     target: str
@@ -57,16 +59,43 @@ def read(file: Path) -> list[Link]:
         if not line.strip():
             continue
         try:
-            said: dict[str, Any] = json.loads(line)
-            save = {name: re.compile(text) for name, text in said.pop("save", {}).items()}
-            if wrong := [name for name, pattern in save.items() if not pattern.groups]:
-                raise ValueError(f"the pattern of {wrong[0]!r} has no group")
-            links.append(Link(**said, save=save))
-        except (ValueError, TypeError, AttributeError, re.error) as error:
+            links.append(_link(json.loads(line)))
+        except (ValueError, re.error) as error:
             raise LabError(f"{file}:{number}: {error}") from None
     if not links:
         raise LabError(f"{file}: no requests")
     return links
+
+
+def _link(said: Any) -> Link:
+    """A line of the file. Raises ValueError or re.error if it is none."""
+    keys = f"keys: {' '.join(one.name for one in fields(Link))}"
+    if not isinstance(said, dict) or "target" not in said:
+        raise ValueError(f'no object with "target"; {keys}')
+    for key, value in said.items():
+        if key not in vars(Link("")):
+            raise ValueError(f"there is no key {key!r}; {keys}")
+        known = value if key in ("headers", "save") else {key: value}
+        if not isinstance(known, dict) or not all(isinstance(one, str) for one in known.values()):
+            kind = "an object whose values are texts" if known is value else "a text"
+            raise ValueError(f"{key!r} is {kind}, not {json.dumps(value)}; {keys}")
+    if not _TARGET.fullmatch(said["target"]):
+        raise ValueError(f"the target {said['target']!r} is not written as in a request: /path")
+    save = {name: re.compile(text) for name, text in said.get("save", {}).items()}
+    if wrong := [name for name, pattern in save.items() if not pattern.groups]:
+        raise ValueError(f"the pattern of {wrong[0]!r} has no group")
+    return Link(**{**said, "save": save})
+
+
+def typed(headers: Mapping[str, str], body: str) -> dict[str, str]:
+    """These header fields, with the type of a body of which they do not say it."""
+    if not body or "content-type" in map(str.lower, headers):
+        return {**headers}
+    try:
+        kind = "json" if isinstance(json.loads(body), dict | list) else ""
+    except ValueError:
+        kind = ""
+    return {"Content-Type": f"application/{kind or 'x-www-form-urlencoded'}", **headers}
 
 
 @dataclass
@@ -92,8 +121,11 @@ def _answer(
     headers = {name: filled(value) for name, value in link.headers.items()}
     if cookies:
         headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
-    body = filled(link.body).encode() or None
-    connection.request(link.method, filled(link.target), body, {"Host": host, **headers})
+    body = filled(link.body)
+    headers = typed(headers, body)
+    connection.request(
+        link.method, filled(link.target), body.encode() or None, {"Host": host, **headers}
+    )
     response = connection.getresponse()
     text = response.read().decode("utf-8", errors="replace")
     for value in response.headers.get_all("Set-Cookie", []):
@@ -129,7 +161,7 @@ def visit(
                 break
             saved |= {name: match[1] for name, match in found.items() if match}
             since = time.monotonic()
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         told.failed = f"{links[len(told.times)]}: {type(error).__name__}"
     finally:
         connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def serving(
         def do_POST(self) -> None:
             seen.append((time.monotonic(), self.path, self.headers["Host"]))
             body = b'{"token": "t-%b"}' % self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
+            is_form = self.headers["Content-Type"] == "application/x-www-form-urlencoded"
+            self.send_response(200 if is_form else 415)
             self.send_header("Set-Cookie", "session=s1; Path=/")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -187,13 +189,29 @@ def test_the_report_of_a_chain(
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("{", "1: "), ('{"path": "/"}', "path"), ('{"target": "/", "save": {"x": "y"}}', "no group")],
+    [
+        ("{", "1: "),
+        ("[1]", "1: no object with"),
+        ('{"url": "/"}', "keys: target method headers body save"),
+        ('{"target": "/", "json": {}}', "1: there is no key 'json'; keys: target method"),
+        ('{"target": "/", "body": {"user": "ada"}}', '1: \'body\' is a text, not {"user": "ada"}'),
+        ('{"target": "/", "headers": {"A": 1}}', "'headers' is an object whose values are texts"),
+        ('{"target": "http://x/"}', "/path"),
+        ('{"target": "/", "save": {"x": "y"}}', "no group"),
+    ],
 )
 def test_a_chain_that_cannot_be_understood(line: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "chain.jsonl"
     file.write_text(line)
-    with pytest.raises(LabError, match=words):
+    with pytest.raises(LabError, match=re.escape(words)):
         chain.read(file)
+
+
+def test_the_type_of_a_body() -> None:
+    assert chain.typed({}, "") == {}
+    assert chain.typed({}, "user=ada") == {"Content-Type": "application/x-www-form-urlencoded"}
+    assert chain.typed({"A": "b"}, '{"user": 1}') == {"Content-Type": "application/json", "A": "b"}
+    assert chain.typed({"content-type": "text/plain"}, "{}") == {"content-type": "text/plain"}
 
 
 def test_a_load_that_is_too_large() -> None:
