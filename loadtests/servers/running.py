@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import string
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from loadtests import programs
-from loadtests.clients.connection import Connection, request_bytes
+from loadtests.clients.connection import Answer, Connection, request_bytes
 from loadtests.clients.native import compiled
 from loadtests.errors import ServerFailure
 from loadtests.measure.listeners import Listeners, ports
@@ -41,6 +42,12 @@ ATTEMPT_SECONDS = 0.0005
 QUIET_SECONDS = 0.3
 BUSY_SECONDS = 0.015
 """CPU time in QUIET_SECONDS from which on it is not quiet."""
+
+
+def _first_line(answer: Answer) -> str:
+    """The first line of a text or of a page that is not empty, without what is markup."""
+    text = re.sub(r"<[^>]*>", "", answer.body.decode("utf-8", "replace"))
+    return next(filter(None, map(str.strip, text.splitlines())), "it has no body")[:200]
 
 
 class Running:
@@ -203,9 +210,11 @@ class Running:
         right = self.answer
         for answer in answers:
             if self.server.own and not self.application.accepts(answer, right):
+                [host] = re.findall(rb"(?im)^(host:[^\r]*)", self.request) or [b"no Host"]
+                other = "; --path names another path" if answer.status == 404 else ""
                 raise ServerFailure(
-                    f"GET {self.server.target} is answered {answer.status}, not 200: name another "
-                    "path that it has (--path)"
+                    f"GET {self.server.target} ({host.decode('latin-1')}) is answered "
+                    f"{answer.status}, not 200: {_first_line(answer)}{other}"
                 )
             if not self.application.accepts(answer, right):
                 raise ServerFailure(

@@ -65,8 +65,8 @@ def _side(word: str, options: argparse.Namespace) -> Side:
             return _build(word, known[(options.servers or ["poorhttp single"])[0]])
     except argparse.ArgumentTypeError as error:
         raise LabError(str(error)) from None
-    if server.own and not server.target:
-        server = replace(server, target=options.path)
+    if server.own:
+        server = replace(server, target=given.target(server.target, options.path))
     return Side(server)
 
 

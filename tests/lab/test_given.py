@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from loadtests import store
-from loadtests.errors import ServerFailure
+from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import listeners
 from loadtests.network.port import free_port
 from loadtests.servers import running
@@ -60,6 +60,12 @@ class TestNames:
         for text in ("https://127.0.0.1/", "http://192.0.2.1/", "http://127.0.0.1:x/"):
             with pytest.raises(argparse.ArgumentTypeError):
                 given.url(text)
+
+    def test_paths_that_differ(self) -> None:
+        for own, asked, wanted in (("/", "/a", "/a"), ("/a", None, "/a"), ("", None, "/")):
+            assert given.target(own, asked) == wanted
+        with pytest.raises(LabError, match="the URL has the path /a, and --path says /b"):
+            given.target("/a", "/b")
 
     def test_words_of_the_command(self) -> None:
         one = given.command("""sh -c '{"a": 1}' {port} {host}""")
@@ -116,7 +122,18 @@ class TestCommand:
 
     def test_a_wrong_status(self) -> None:
         [server] = chosen(SERVE, path="/missing")
-        with pytest.raises(ServerFailure, match=r"GET /missing is answered 404.*--path"):
+        said = r"GET /missing \(Host: 127.0.0.1\) is answered 404, not 200: Error response; --path"
+        with pytest.raises(ServerFailure, match=said):
+            Running(server).__enter__()
+
+    def test_a_refused_host(self, tmp_path: Path) -> None:
+        """The body says what is wrong; the path is not."""
+        wrong = FORKING.replace("200 OK", "400 Bad").replace("Length: 0", "Length: 17")
+        (tmp_path / "picky.py").write_text(
+            wrong.replace("close\\r\\n\\r\\n", "close\\r\\n\\r\\n\\n<p>Unknown host\\n")
+        )
+        [server] = chosen(f"{{python}} {tmp_path}/picky.py {{port}}")
+        with pytest.raises(ServerFailure, match=r"answered 400, not 200: Unknown host$"):
             Running(server).__enter__()
 
 

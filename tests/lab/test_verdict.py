@@ -391,6 +391,12 @@ def test_a_server_that_fails_later(
     assert section.answer.splitlines()[0] == said.splitlines()[0]
 
 
+def test_paths_that_differ(lab: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    urls = "http://127.0.0.1:1/", "http://127.0.0.1:1/nothere"
+    assert lab("compare", *urls, "--path", "/slow") == 1
+    assert "the URL has the path /nothere, and --path says /slow" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("what", ["compare", "load"])
 def test_a_server_that_does_not_start(tmp_path: Path, lab: Callable[..., int], what: str) -> None:
     path, bad = tmp_path / "verdict.xml", "sh -c 'exit 7' {port}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
+from loadtests.errors import LabError
 from loadtests.servers.application import OWN
 from loadtests.servers.registry.server import Server
 
@@ -97,8 +98,17 @@ def url(text: str) -> Given:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that name such servers, and what they are asked for."""
     add_options(parser)
-    told = "what commands are asked for (default /)"
-    parser.add_argument("--path", default="/", metavar="/PATH", help=told)
+    told = "what commands are asked for, and URLs without a path (default /)"
+    parser.add_argument("--path", metavar="/PATH", help=told)
+
+
+def target(own: str, asked: str | None) -> str:
+    """What is requested, by the path of a URL and by --path. Raises LabError if they differ."""
+    if asked and own not in ("", "/", asked):
+        raise LabError(
+            f"the URL has the path {own}, and --path says {asked}: leave out one of them"
+        )
+    return asked or own or "/"
 
 
 def add_options(parser: argparse.ArgumentParser, words: str = "") -> None:
@@ -114,7 +124,7 @@ def add_options(parser: argparse.ArgumentParser, words: str = "") -> None:
 def chosen(options: argparse.Namespace, taken: Iterable[str] = ()) -> Sequence[Given]:
     """Those that the command line names, each with a name that no other has, and a target."""
     return [
-        replace(one, target=one.target or (options.path if one.own else ""))
+        replace(one, target=target(one.target, options.path) if one.own else "")
         for one in named(options, taken)
     ]
 
