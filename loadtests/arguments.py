@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -47,6 +48,27 @@ def number(
 
     read.__name__ = kind.__name__
     return read
+
+
+_FIELD = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)")
+
+
+def _header(text: str) -> tuple[str, str]:
+    """A header field, in Latin-1."""
+    found = _FIELD.fullmatch(text)
+    if found is None:
+        problem = f"{text!r} is no header field: it is written 'NAME: VALUE'"
+        raise argparse.ArgumentTypeError(problem)
+    if found[1].lower() in ("content-length", "transfer-encoding"):
+        raise argparse.ArgumentTypeError(f"{found[1]} is what the client says itself of a body")
+    return found[1], found[2].strip()
+
+
+def add_headers(add: Callable[..., Any]) -> None:
+    """Adds the option for header fields of all requests."""
+    told = "a header field of each request, in place of one of that name (repeatable)"
+    how: dict[str, Any] = {"dest": "headers", "type": _header, "default": []}
+    add("-H", "--header", action="append", metavar="'NAME: VALUE'", help=told, **how)
 
 
 def names(text: str) -> list[str]:

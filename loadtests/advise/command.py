@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from loadtests.advise.configuration import MODES, THREADS, Configuration, space
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT, Bench, say
 from loadtests.advise.workload import from_locust, from_paths, recorded
-from loadtests.arguments import hint, number
+from loadtests.arguments import add_headers, hint, number
 from loadtests.errors import LabError
 from loadtests.measure import machine
 from loadtests.measure.cpu_affinity import CPUS
@@ -69,6 +70,7 @@ def add(commands: Any) -> None:
         ("--locustfile", "your Locust file"),
     ):
         asked.add_argument(flag, type=Path, metavar="FILE", help=told)
+    add_headers(add)
     told = "the last is the load that counts, the answers are measured under the others, too"
     usual = f"{told} (default {','.join(map(str, CONNECTIONS))})"
     add("--connections", type=_counts, default=CONNECTIONS, metavar="N[,N]", help=usual)
@@ -153,6 +155,10 @@ def _advise(
     else:
         at = next((one.target for one in options.given or () if one.target), "/")
         workload = from_paths(options.paths or [at])
+    if options.headers and options.locustfile:
+        raise LabError("--header is not for a Locust file, which sends its own")
+    asked = [one.headed(options.headers) for one in workload.requests]
+    workload = replace(workload, requests=asked)
     if options.write and options.write.exists():
         raise LabError(f"{options.write} already exists; it is not overwritten")
     rate, memory = options.rate or workload.rate, int(options.max_memory * 2**20)

@@ -21,7 +21,7 @@ from typing import Any
 
 from loadtests import programs, store
 from loadtests.advise.workload import from_paths, timed
-from loadtests.arguments import number
+from loadtests.arguments import add_headers, number
 from loadtests.clients import curl
 from loadtests.clients.native import replay
 from loadtests.clients.native.replay import Request, Seen
@@ -85,6 +85,7 @@ def add(commands: Any) -> None:
 def _common(command: argparse.ArgumentParser) -> None:
     server.add_arguments(command)
     gate.add_arguments(command)
+    add_headers(command.add_argument)
     told = "by HTTP/2: with prior knowledge, or by ALPN where the URL is https"
     command.add_argument("--h2", action="store_true", help=told)
     told = f"at once, at most (default {CONNECTIONS['']}; with others: {_words(CONNECTIONS)})"
@@ -148,7 +149,7 @@ def _load(options: argparse.Namespace, command: str) -> int:
     rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
     label = f"{server.name(options)}, {rates}/s"
     if options.chain:
-        links = chain.read(options.chain)
+        links = [link.headed(options.headers) for link in chain.read(options.chain)]
 
         def visit(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
             where, due = (place.address, place.port), _until(moments, lasts)
@@ -164,7 +165,9 @@ def _load(options: argparse.Namespace, command: str) -> int:
         def talk(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
             url = f"ws{'s' * place.tls}://{place.host}{paths[0]}"
             many, due = _connections(options), _until(moments, lasts)
-            messages = curl.Messages(url, options.message, due, many, place.core)
+            messages = curl.Messages(
+                url, options.message, due, many, place.core, headers=options.headers
+            )
             seen, steps = messages.run()
             return seen, {"steps": steps, "what": "messages"}
 
@@ -179,12 +182,13 @@ def _closed(options: argparse.Namespace, command: str) -> int:
     if options.chain or options.events or options.websocket or options.h2:
         raise LabError("this load needs a --rate")
     asked, many = from_paths(server.paths(options)).requests, _connections(options)
+    asked = [one.headed(options.headers) for one in asked]
 
     def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
         if place.tls:
             raise LabError("https needs a --rate")
         how: dict[str, Any] = {"host": place.address, "core": place.core, "outcomes": True}
-        hosted = [replace(one, headers=(("Host", place.host),)) for one in asked]
+        hosted = [one.hosted(place.host) for one in asked]
         seen = replay.drive(place.port, lasts, many, hosted, **how)
         return _told(seen, asked, closed=True)
 
@@ -211,15 +215,11 @@ def _send(
     **more: Any,
 ) -> int:
     """Measures requests, each at its moment."""
+    requests = [one.headed(options.headers) for one in requests]
 
     def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
         due = _until(moments, lasts)
-        hosted = [
-            one
-            if any(name.lower() == "host" for name, _ in one.headers)
-            else replace(one, headers=(("Host", place.host), *one.headers))
-            for one in requests[: len(due)]
-        ]
+        hosted = [one.hosted(place.host) for one in requests[: len(due)]]
         how: dict[str, Any] = {"moments": due, "core": place.core}
         many = _connections(options)
         if place.tls or options.h2 or options.events:

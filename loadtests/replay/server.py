@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import disturbance, resources
 from loadtests.measure.cpu_affinity import cores
@@ -76,6 +77,7 @@ def running(options: argparse.Namespace, target: str) -> Iterator[tuple[Place, P
             try:
                 one = Running(replace(options.command, target=target))
                 one.application = Own()
+                one.request = Request(target).headed(options.headers).octets()
                 stack.enter_context(one)
             except ServerFailure as failure:
                 raise LabError(f"{options.command.name}: {failure}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -292,12 +293,77 @@ class TestAServerThatClosesWithoutAWord:
         assert (seen.load.requests, seen.load.errors) == (30, {})
 
 
+class TestHeaders:
+    own = ("-H", "host: shop.example", "--header=Cookie:a=b")
+
+    def run(self, lab: Callable[..., int], tmp_path: Path, *words: str) -> list[bytes]:
+        """The heads that a server sees from a command, whatever it finds."""
+        server = Silent()
+        url, output = f"http://127.0.0.1:{server.port}", f"--output={tmp_path / 'results.jsonl'}"
+        with closing(server):
+            lab(*(word.format(url=url) for word in words), *self.own, output)
+        return server.heads
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["load", "{url}", "--seconds=0.3"],
+            ["load", "{url}", "--seconds=0.3", "--rate=50"],
+            ["load", "{url}", "--seconds=0.3", "--rate=50", "--chain=log"],
+            ["replay", "log", "--url={url}"],
+            ["compare", "a={url}", "b={url}", "--rounds=1", "--seconds=0.1"],
+            ["advise", "--url={url}", "--budget=2"],
+        ],
+        ids=["closed", "rate", "chain", "replay", "compare", "advise"],
+    )
+    def test_each_request_has_them(
+        self,
+        words: list[str],
+        lab: Callable[..., int],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        headers = {} if "--chain=log" in words else {"Host": "other", "cookie": "c"}
+        asked = {"target": "/", "headers": headers, "time": "2026-11-30T10:00:00Z"}
+        Path("log").write_text(json.dumps(asked if headers else {"target": "/"}))
+        heads = self.run(lab, tmp_path, *words)
+        assert heads
+        for head in heads:
+            fields = [line.lower() for line in head.split(b"\r\n")]
+            hosts = [line for line in fields if line.startswith(b"host:")]
+            cookies = [line for line in fields if line.startswith(b"cookie:")]
+            assert (hosts, cookies) == ([b"host: shop.example"], [b"cookie: a=b"])
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("Host", "it is written 'NAME: VALUE'"),
+            ("a b: c", "it is written 'NAME: VALUE'"),
+            ("a: b\r\nc: d", "it is written 'NAME: VALUE'"),
+            ("a: \u20ac", "it is written 'NAME: VALUE'"),
+            ("content-length: 3", "content-length is what the client says itself"),
+        ],
+    )
+    def test_what_is_none(
+        self, text: str, problem: str, lab: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit):
+            lab("load", "http://127.0.0.1:1", "-H", text)
+        assert problem in capsys.readouterr().err
+
+
 class Silent(Accepting):
     """It answers one request on each connection, and closes it when the next has come."""
 
+    def __init__(self) -> None:
+        self.heads: list[bytes] = []
+        super().__init__()
+
     def serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
-            if connection.recv(65536):
+            if head := connection.recv(65536):
+                self.heads.append(head)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
                 connection.recv(65536)
 

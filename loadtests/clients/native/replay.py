@@ -31,6 +31,18 @@ class Request:
     body: bytes = b""
     status: int = 0
 
+    def headed(self, headers: Sequence[tuple[str, str]]) -> Request:
+        """The same with these header fields, in place of its own of their names."""
+        names = {name.lower() for name, _ in headers}
+        kept = (one for one in self.headers if one[0].lower() not in names)
+        return replace(self, headers=(*kept, *headers))
+
+    def hosted(self, host: str) -> Request:
+        """The same, for this host unless it has another."""
+        if any(name.lower() == "host" for name, _ in self.headers):
+            return self
+        return replace(self, headers=(("Host", host), *self.headers))
+
     def octets(self) -> bytes:
         return request_bytes(self.target, self.headers, self.body, self.method)
 
