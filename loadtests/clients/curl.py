@@ -277,9 +277,17 @@ class Messages(Client):
     """WebSocket messages, each at its moment, on connections in turns; a message comes back."""
 
     def __init__(
-        self, url: str, text: str, moments: Sequence[float], connections: int, core: int | None
+        self,
+        url: str,
+        text: str,
+        moments: Sequence[float],
+        connections: int,
+        core: int | None,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.curl, self._text = _curl(), text
+        self._fields = [f"{name}: {value}" for name, value in headers]
         self._handshakes = histogram.record([])
         self._opened = deque[tuple[Any, deque[Sent]]]()
         self._failed = 0
@@ -299,6 +307,7 @@ class Messages(Client):
             (self.curl.SSL_VERIFYPEER, 0),
             (self.curl.SSL_VERIFYHOST, 0),
             (self.curl.CONNECT_ONLY, 2),
+            (self.curl.HTTPHEADER, self._fields),
             (self.curl.TIMEOUT, int(PATIENCE)),
         ):
             handle.setopt(option, value)

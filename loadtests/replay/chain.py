@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -43,6 +43,12 @@ class Link:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
     save: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+
+    def headed(self, headers: Sequence[tuple[str, str]]) -> Link:
+        """The same with these header fields besides its own, which go before."""
+        own = {name.lower() for name in self.headers}
+        more = {name: value for name, value in headers if name.lower() not in own}
+        return replace(self, headers={**more, **self.headers})
 
     def __str__(self) -> str:
         return f"{self.method} {self.target}"
@@ -123,9 +129,9 @@ def _answer(
         headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
     body = filled(link.body)
     headers = typed(headers, body)
-    connection.request(
-        link.method, filled(link.target), body.encode() or None, {"Host": host, **headers}
-    )
+    if "host" not in map(str.lower, headers):
+        headers["Host"] = host
+    connection.request(link.method, filled(link.target), body.encode() or None, headers)
     response = connection.getresponse()
     text = response.read().decode("utf-8", errors="replace")
     for value in response.headers.get_all("Set-Cookie", []):
