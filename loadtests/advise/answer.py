@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from loadtests.advise.configuration import COMPUTING, Configuration, Probe, sensible
+from loadtests.advise.configuration import COMPUTING, WAITING, Configuration, Probe, sensible
 from loadtests.advise.search import Found, Pace, explore, pace, search
 from loadtests.advise.trial import Bench, Sample
 from loadtests.clients.load import SATURATED
@@ -30,6 +30,8 @@ KEPT = {P99: 0.3, MEMORY: 0.15}
 """Shares of the budget that are kept for the searches that come later."""
 FOR_P99 = 400
 """Requests without which a p99 means little."""
+ROUGH = f"of one measurement, or of fewer than {FOR_P99} requests"
+"""What makes a p99 rough."""
 OTHERS = 0.15
 """Share of the machine that others used from which on it has to be said."""
 PROBE_SECONDS = 0.4
@@ -99,6 +101,11 @@ class Advice:
         taken = self.taken(one, at_rate=at_rate)
         return statistics.median(getattr(sample, value) for sample in taken) if taken else 0.0
 
+    def is_rough_p99(self, one: Configuration) -> bool:
+        """Whether little was measured of its p99."""
+        taken = self.taken(one, at_rate=True)
+        return len(taken) < 2 or sum(sample.requests for sample in taken) < FOR_P99
+
 
 def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, seconds: float) -> Advice:
     """Searches for what is asked for, for so many seconds.
@@ -108,7 +115,7 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, second
     started = time.monotonic()
     first = {one.mode: one for one in reversed(candidates) if one.told is not None}
     probe, cost = _probe(bench, seconds, [*first.values()] or PROBED)
-    share = 1.0 if probe.kind == COMPUTING else probe.share
+    share = {COMPUTING: 1.0, WAITING: 0.0}.get(probe.kind, probe.share)
     candidates = sensible(candidates, wish.cores, share)
     advice = Advice(wish, probe, samples=bench.samples)
     searching = _Search(bench, seconds, started + seconds, cost, advice)
@@ -236,14 +243,21 @@ class _Search:
             advice.remarks.append(f"No p99: {why}.")
             return
         found = self._hunt(P99, able, rate or advice.best, Sample.calm, rate)
-        winner = found.winner(TIE[P99])
-        if winner is None:
-            advice.remarks.append(f"No p99: nothing that was tried handles {rate:,.0f} requests/s.")
-            return
         users = f"with {wish.connections[-1]} users as fast as they can"
         how = f"at {rate:,.0f} requests/s" if rate else users
         if rate and not wish.rate:
             how += f" ({LOAD * 100:.0f} % of the best)"
+        winner = found.winner(TIE[P99])
+        if winner is None:
+            failures = (
+                f"{one.configuration.name}: {one.failure}"
+                for one in advice.samples
+                if one.stage in STAGES[P99] and one.failure
+            )
+            why = next(failures, "all take more memory than is allowed")
+            advice.remarks.append(f"No p99: all that were tried fail {how}. {why}.")
+            return
+        how += f", rough: {ROUGH}" * advice.is_rough_p99(winner)
         self._answer(P99, f"p99 {1e3 / found.score(winner):,.1f} ms {how}")
 
     def _capacities(self) -> dict[Configuration, float]:
@@ -321,8 +335,8 @@ def _remarks(samples: Sequence[Sample], *, rough: bool) -> list[str]:
             f"In {len(limited)} of {len(samples)} measurements the client had no core left: there "
             "it is the client that was measured, and configurations that look alike may differ."
         )
-    failed = [one for one in samples if one.failure]
-    if failed:
-        names = ", ".join(dict.fromkeys(one.configuration.name for one in failed))
-        told.append(f"Failed, and so not advised where it did: {names}.")
+    for at_rate, where in ((False, "and so not advised"), (True, "at the rate of p99")):
+        failed = [one for one in samples if one.failure and (one.stage in STAGES[P99]) == at_rate]
+        if names := ", ".join(dict.fromkeys(one.configuration.name for one in failed)):
+            told.append(f"Failed, {where}: {names}.")
     return told

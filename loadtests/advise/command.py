@@ -14,7 +14,7 @@ from loadtests import programs, store
 from loadtests.advise import report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
 from loadtests.advise.commands import Commands
-from loadtests.advise.configuration import MODES, THREADS, Configuration, space
+from loadtests.advise.configuration import MODES, PATIENT, THREADS, Configuration, space
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT, Bench, say
 from loadtests.advise.workload import from_locust, from_paths, recorded
@@ -79,7 +79,8 @@ def add(commands: Any) -> None:
         ("--max-memory", 1, "MIB", "advise nothing that takes more"),
     ):
         add(flag, type=number(least, 1e6), default=0.0, metavar=metavar, help=told)
-    told = "default: twice the cores, at least 4; never more that compute than there are cores"
+    told = "default: twice the cores, at least 4; of a --command without {threads} "
+    told += f"{PATIENT} for each core; never more that compute than there are cores"
     add("--max-workers", type=_count, metavar="N", help=told)
     add("--max-threads", type=_count, metavar="N", help=f"of a worker; default {THREADS[-1]}")
     for flag, dest, kind, known in (

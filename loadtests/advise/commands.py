@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadtests.advise.configuration import Configuration, of_command
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
+from loadtests.network.port import LOOPBACK
 from loadtests.servers.application import Own
 from loadtests.servers.registry.given import Given
 from loadtests.servers.running import Running
 
 PLACEHOLDERS = ("workers", "threads")
+SHOWN = {"host": LOOPBACK, "port": "8000", "python": sys.executable}
+"""What stands for the others in a command that is advised."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,10 @@ class Commands:
 
     def ini(self, configuration: Configuration, why: Sequence[str] = ()) -> str:
         """What is advised, to be pasted: the command."""
-        return "\n".join([*(f"# {line}" for line in why), self.line(configuration)]) + "\n"
+        text = self.line(configuration)
+        for name, value in SHOWN.items():
+            text = text.replace(f"{{{name}}}", value)
+        return "\n".join([*(f"# {line}" for line in why), text]) + "\n"
 
     def start(self, file: str) -> str:
         """How a file with what is advised is used."""

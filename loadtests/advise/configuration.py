@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64)
+PATIENT = 8
+"""Workers for each core, at most, of a command that may serve one request at a time with each."""
 MODES = ("single", "forking", "threading", "gevent")
 NAMES = ("mode", "workers", "threads", "preload")
 """The options that are advised."""
@@ -101,7 +103,8 @@ def of_command(
     name: str, told: tuple[str, ...], cores: int, max_workers: int, max_threads: int
 ) -> list[Configuration]:
     """All candidates of a server of others; one, if its command is told no numbers."""
-    workers, threads = _counts(cores, max_workers, max_threads)
+    most = max_workers or (0 if "threads" in told else PATIENT * cores)
+    workers, threads = _counts(cores, most, max_threads)
     return [
         Configuration(name, w, t, told=told)
         for w in (workers if "workers" in told else [1])
@@ -120,12 +123,12 @@ def distance(one: Configuration, other: Configuration) -> float:
 def sensible(candidates: Iterable[Configuration], cores: int, share: float) -> list[Configuration]:
     """Those that never have more computing workers than cores.
 
-    Workers that run one request at a time compute for a `share` of it, and may be more.
+    Workers that run few requests at a time compute for a `share` of it, and may be more.
     """
 
     def computing(one: Configuration) -> float:
-        waits = one.mode == "forking" or (one.told and "threads" not in one.told)
-        return one.workers * (share if waits else 1)
+        waits = one.mode == "forking" or one.told
+        return one.workers * (min(share * one.threads, 1) if waits else 1)
 
     return [one for one in candidates if computing(one) <= cores]
 

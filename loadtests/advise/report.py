@@ -13,9 +13,9 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from loadtests.advise.answer import ENOUGH, OTHERS, P99, THROUGHPUT, Advice
-from loadtests.advise.commands import Commands
-from loadtests.advise.configuration import COMPUTING, THREADS, Configuration
+from loadtests.advise.answer import ENOUGH, OTHERS, P99, ROUGH, THROUGHPUT, Advice
+from loadtests.advise.commands import PLACEHOLDERS, Commands
+from loadtests.advise.configuration import COMPUTING, THREADS, WAITING, WORKERS, Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT
 from loadtests.clients.load import SATURATED
@@ -31,13 +31,15 @@ ROWS = 6
 """Configurations that are shown on the terminal."""
 DRAWN = 10
 """Configurations in the picture: the best."""
-ALIKE = "≈"
+ALIKE, UNSURE = "≈", "~"
 FILE = "poorhttp.ini"
 ANSWERS = "The recommendation"
 BUSY = 0.8
 """Share of the cores that are there from which on they are the limit."""
 SLOWER = 1.5
 """How many times longer a request takes under load before what it waits for is the limit."""
+GROWS = 0.5
+"""The power of their number with which requests/s grow if workers, or threads, are the limit."""
 DEARER = 1.4
 """How many times the CPU time of a request with more threads tells of Python's lock."""
 CALM = 1.25
@@ -73,7 +75,8 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
     rate, client = advice.median(chosen, "rate"), advice.median(chosen, "client_busy")
     used = rate * advice.median(chosen, "cpu_us") / 1e6
     wanted = used + rate * advice.median(chosen, "delayed_us") / 1e6
-    others = advice.median(chosen, "others_busy") * cores
+    # These are medians of their own, and of different times.
+    others = min(advice.median(chosen, "others_busy") * cores, max(cores - used - client, 0))
     # The best that takes more memory than is allowed, if it is better than all that do not.
     larger = max(
         (s for s in advice.samples if s.pss > wish.max_memory > 0 and not s.asked),
@@ -91,7 +94,12 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
             "the client that measures: it had no core left, so the application can do more than "
             "could be measured here."
         )
-    if wanted >= BUSY * (cores - client) or used >= BUSY * (cores - client - others):
+    computes = used >= BUSY * (cores - client)
+    if not computes and (name := _grows(advice, chosen)):
+        return name, f"{name}: {_number_of(advice, chosen, name)}"
+    # What others use is no computing of an application that waits.
+    computes |= probe.kind == COMPUTING and used >= BUSY * (cores - client - others)
+    if computes or wanted >= BUSY * (cores - client):
         text = f"computing: {used:.1f} of {cores} cores work for the application"
         text += f", {client:.1f} for the client that measures" if client >= 0.1 else ""
         text += f", {others:.1f} for something else" if others >= OTHERS * cores else ""
@@ -103,13 +111,14 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
         )
     inside = min(connections, chosen.at_once)
     alone, loaded = probe.service * 1e3, inside / max(rate, 1e-9) * 1e3
-    one_each = " If a worker serves one request at a time, more workers do more (--max-workers)."
+    one_each = " If a worker serves one request at a time, more workers do more."
     if loaded > SLOWER * alone and probe.kind != COMPUTING:
         return "waiting", (
             f"waiting for something that gets slower: {alone:,.1f} ms alone, {loaded:,.0f} ms with "
             f"{inside:.0f} requests at once, while {used:.1f} of {cores} cores compute. A "
             "database, its lock, or another server: no configuration mends that."
-            + (one_each if chosen.told is not None and math.isinf(chosen.at_once) else "")
+            + one_each
+            * (chosen.told is not None and math.isinf(chosen.at_once))
         )
     if loaded > SLOWER * alone:
         return "the lock", (
@@ -126,6 +135,45 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
         f"waiting: all {connections} connections of this test wait for the application, which "
         "itself waits. More clients would get more (--connections)."
     )
+
+
+def _grows(advice: Advice, chosen: Configuration) -> str:
+    """ "workers" or "threads" if it is their number that limits an application that waits.
+
+    That is seen in a configuration with more of them, or else with fewer. Without any, each worker
+    of a command may serve one request at a time.
+    """
+    probe, rate = advice.probe, advice.median(chosen, "rate")
+    inside = chosen.workers * chosen.threads
+    if probe.kind == COMPUTING or inside >= advice.wish.connections[-1] or not rate:
+        return ""
+    compared = False
+    for name in PLACEHOLDERS:
+        here, plain = getattr(chosen, name), replace(chosen, preload=False)
+        rates = {
+            number: advice.median(one, "rate")
+            for one in advice.found[THROUGHPUT].seen
+            if replace(plain, **{name: (number := getattr(one, name))}) == one != plain
+        }
+        if rates:
+            compared = True
+            near = min(rates, key=lambda number: (number < here, abs(number - here)))
+            if math.log((rates[near] or rate) / rate) / math.log(near / here) >= GROWS:
+                return name
+    one_each = chosen.told == ("workers",) and rate * probe.service < SLOWER * chosen.workers
+    return "workers" if one_each and not compared else ""
+
+
+def _number_of(advice: Advice, chosen: Configuration, name: str) -> str:
+    """That more of them do more, and how to try that."""
+    number, guesses = getattr(chosen, name), advice.found[THROUGHPUT].guesses
+    most = max((getattr(one, name) for one in guesses if one.mode == chosen.mode), default=0)
+    limit = {"workers": WORKERS, "threads": THREADS}[name][-1]
+    text = f"all {number} wait most of the time, and requests/s grow with their number. "
+    if number == most < limit and advice.probe.kind == WAITING:
+        larger = min(2 * number, limit)
+        return f"{text}No more were allowed: --max-{name} {larger} tries more."
+    return f"{text}More {name} do more."
 
 
 def crowding(advice: Advice) -> str:
@@ -167,13 +215,14 @@ def _against(advice: Advice, one: Configuration, chosen: Configuration) -> str:
         found = advice.found.get(aim)
         new = advice.median(one, value, at_rate=at_rate) * scale
         old = advice.median(chosen, value, at_rate=at_rate) * scale
+        mark, its = (UNSURE * (at_rate and advice.is_rough_p99(each)) for each in (one, chosen))
         if found is None or not new or not old:
             continue
         places = 0 if aim == THROUGHPUT or old >= 100 else 1
         if {one, chosen} <= set(found.guesses) and found.alike(one, chosen):
             told.append(f"{unit} not told apart")
         else:
-            told.append(f"{new:,.{places}f} {unit} instead of {old:,.{places}f}")
+            told.append(f"{mark}{new:,.{places}f} {unit} instead of {its}{old:,.{places}f}")
     # Under full load, or else at the rate.
     new, old = (
         advice.median(each, "pss") or advice.median(each, "pss", at_rate=True)
@@ -193,7 +242,9 @@ def step(advice: Advice, chosen: Configuration) -> str:
     if not chosen.values():
         return ""
     threads = chosen.mode == "threading" or "threads" in (chosen.told or ())
-    if (
+    if limited in PLACEHOLDERS:
+        larger = replace(chosen, **{limited: 2 * getattr(chosen, limited)})
+    elif (
         threads
         and chosen.threads < THREADS[-1]
         and (limited == "waiting" or chosen.told == ("threads",))
@@ -205,7 +256,8 @@ def step(advice: Advice, chosen: Configuration) -> str:
         larger = Configuration("forking", 2)
     else:
         larger = replace(chosen, workers=chosen.workers + 1)
-    more_cores = larger.workers > cores and (limited != "waiting" or larger.mode != "forking")
+    waits = limited in ("waiting", *PLACEHOLDERS)
+    more_cores = larger.workers > cores and not waits
     if more_cores:
         cores = larger.workers
     rate, pss = advice.median(larger, "rate"), advice.median(larger, "pss")
@@ -214,6 +266,8 @@ def step(advice: Advice, chosen: Configuration) -> str:
         connections, probe = wish.connections[-1], advice.probe
         grown = probe.throughput(larger, connections, cores)
         grown /= probe.throughput(chosen, connections, wish.cores)
+        if limited in PLACEHOLDERS:
+            grown = min(2, connections / (chosen.workers * chosen.threads))
         rate, how = found.score(chosen) * grown, "expected"
         pss = advice.median(chosen, "pss") + probe.memory(larger) - probe.memory(chosen)
     now = advice.median(chosen, "rate")
@@ -288,11 +342,14 @@ def _ranking(advice: Advice, chosen: Configuration) -> list[str]:
             mark = ""
             if found and leader and one != leader and one in found.guesses:
                 mark = ALIKE * found.alike(one, leader)
+            mark += UNSURE * (at_rate and advice.is_rough_p99(one))
             cells.append((f"{mark}{number:{form}}" if number else "–").rjust(width))
         cells.append(f"{advice.median(one, 'wrong') * 100:7.1f} %")
         lines.append("".join(cells) + f"{advice.median(one, 'pss') / 2**20:7,.0f} MiB")
     if any(ALIKE in line for line in lines):
         lines.append(f"{ALIKE} the noise of these measurements does not tell it from the best")
+    if any(UNSURE in line for line in lines):
+        lines.append(f"{UNSURE} rough: {ROUGH}")
     return lines
 
 

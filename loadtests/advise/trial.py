@@ -24,6 +24,8 @@ from loadtests.store import Store
 EXPERIMENT = "advise"
 WRONG = 0.01
 """The share of requests that may fail before a candidate is out of the question."""
+FEW = 20
+"""Requests of which some may be unanswered: their age is among the times."""
 EXAMPLES = 20
 """Requests that are sent one by one to say which of them fails."""
 WARM_SECONDS = 0.25
@@ -101,7 +103,8 @@ class Bench:
             sample = replace(begun, failure=str(failure))
         self.samples.append(sample)
         megabytes, milliseconds = sample.pss / 2**20, sample.p99_us / 1000
-        told = f"{sample.rate:9,.0f}/s  p99 {milliseconds:8.1f} ms  {megabytes:6.1f} MiB"
+        pace = sample.asked or sample.rate
+        told = f"{pace:9,.0f}/s  p99 {milliseconds:8.1f} ms  {megabytes:6.1f} MiB"
         if why := sample.failure:
             self.store.add("failure", server=name, what=f"{stage}, {name}", reason=why)
             told = f"failed: {textwrap.shorten(why, 160, placeholder='…')}"
@@ -144,7 +147,9 @@ class Bench:
             errors = sum(load.errors.values()) - (0 if rate else unanswered)
             asked = load.requests + sum(load.errors.values()) - load.errors.get("status", 0)
             wrong = errors / max(asked, 1)
-            failure = f"{_errors(load)} of {asked:,} requests" if wrong > WRONG else ""
+            judged = asked >= FEW or load.errors.keys() - {"timeout"}
+            fails = wrong > WRONG and judged
+            failure = f"{_errors(load)} of {asked:,} requests" if fails else ""
             if failure and "status" in load.errors:
                 failure += self._example(running.port)
             if load.requests == 0:

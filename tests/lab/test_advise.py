@@ -28,9 +28,11 @@ from loadtests.advise.trial import Bench, Sample, delayed_seconds
 from loadtests.advise.workload import Workload, from_locust, recorded
 from loadtests.clients import locust
 from loadtests.clients.connection import Connection
+from loadtests.clients.load import Load
 from loadtests.clients.native import replay
-from loadtests.clients.native.replay import Request
+from loadtests.clients.native.replay import Request, Seen
 from loadtests.errors import LabError
+from loadtests.measure import histogram
 from loadtests.measure.resources import living
 from loadtests.reporting.model import Bars, Table
 from loadtests.reporting.provenance import lost
@@ -513,7 +515,8 @@ def test_a_command_with_numbers_to_be_found(
     assert lab("advise", given, *words, "--write=run.sh", "--output=out.jsonl") == 0
     said = capsys.readouterr().out
     assert re.search(r"If unsure, take this: mine 1 × [12]\n", said)
-    line = re.search(rf"^{re.escape(SERVE)} --workers 1 --threads [12]$", said, re.MULTILINE)
+    shown = SERVE.format(python=sys.executable, host="127.0.0.1", port=8000)
+    line = re.search(rf"^{re.escape(shown)} --workers 1 --threads [12]$", said, re.MULTILINE)
     assert line
     assert (project / "run.sh").read_text(encoding="utf-8").endswith(f"{line[0]}\n")
     samples = [one for one in store.load([project / "out.jsonl"]) if one["record"] == "sample"]
@@ -710,6 +713,10 @@ def test_no_more_computing_workers_than_cores() -> None:
     # Of four that compute for six tenths of the time more than two compute at once.
     most = [one for one in sensible(candidates, 2, 0.6) if one.workers > 2]
     assert {one.name for one in most} == {"forking 3"}
+    # Of a command, what waits may be more; its threads compute as workers do.
+    assert len(sensible(of_command("x", ("workers",), 2, 0, 0), 2, 0.0)) == 8
+    told = sensible(of_command("x", ("workers", "threads"), 2, 0, 2), 2, 0.3)
+    assert [one.name for one in told if one.workers > 2] == ["x 3 × 1", "x 3 × 2", "x 4 × 1"]
 
 
 @pytest.mark.parametrize(
@@ -763,6 +770,103 @@ def test_what_limits(
     assert report.limit(advice, SMALL)[0] == word
     assert says in report.limit(advice, SMALL)[1]
     assert report.step(advice, SMALL)
+
+
+SYNC = [Configuration("sync", count, told=("workers",)) for count in (1, 2, 4, 8)]
+
+
+@pytest.mark.parametrize(
+    ("rates", "word", "says"),
+    [
+        ([32, 64, 120, 190], "workers", "No more were allowed: --max-workers 16 tries more."),
+        ([32, 64, 120], "workers", "More workers do more."),
+        ([0, 0, 0, 230], "workers", "requests/s grow with their number"),
+        ([32, 36, 35, 36], "waiting", "gets slower"),
+    ],
+)
+def test_workers_of_what_waits_are_the_limit_on_a_busy_machine_too(
+    rates: list[int], word: str, says: str
+) -> None:
+    """What others use of the cores is no computing of the application."""
+    measured = {one: float(rate) for one, rate in zip(SYNC, rates, strict=False) if rate}
+    advice = advised(measured)
+    advice.found[THROUGHPUT].guesses = dict.fromkeys(SYNC, 1.0)
+    advice.probe = Probe(0.031, 0.001, 2**24)
+    advice.samples = [replace(one, others_busy=0.9, cpu_us=1000) for one in advice.samples]
+    chosen = report.recommended(advice)
+    found, sentence = report.limit(advice, chosen)
+    assert (found, says in sentence) == (word, True), sentence
+    told = " ".join(report.sentences(advice, chosen))
+    assert "cores are the limit" not in told
+    assert ("2.00 × the requests/s (expected)" in told) == (word == "workers")
+
+
+def test_all_workers_that_wait_are_tried(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server whose workers serve one request in 30 ms each, on a machine of two cores."""
+
+    def take(
+        self: Bench,
+        one: Configuration,
+        seconds: float,
+        connections: int,
+        stage: str,
+        number: int | None = None,
+        rate: float = 0,
+    ) -> Sample:
+        able = one.workers / 0.03
+        seen = Sample(one, stage, number, connections, rate, seconds, 1000, rate or able)
+        seen = replace(seen, least_us=30000, mean_us=30000, p99_us=31000, cpu_us=500, pss=2**20)
+        self.samples.append(seen)
+        return seen
+
+    monkeypatch.setattr(Bench, "take", take)
+    measuring = bench(project)
+    candidates = of_command("sync", ("workers",), 2, 0, 0)
+    advice = advise(measuring, candidates, Wish([64], 2), 60)
+    measuring.store.close()
+    assert report.recommended(advice).workers == 16
+    assert "--max-workers 32" in report.limit(advice, report.recommended(advice))[1]
+
+
+def test_what_is_used_is_no_more_than_there_is() -> None:
+    advice = advised({SMALL: 500})
+    advice.samples = [replace(one, others_busy=0.9) for one in advice.samples]
+    advice.probe = Probe(0.002, 0.002, 1)
+    says = "1.0 of 2 cores work for the application, 1.0 for something else"
+    assert says in report.limit(advice, SMALL)[1]
+
+
+class Scarce(Workload):
+    """Sends three requests of which two are not answered."""
+
+    def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
+        return Seen(Load(1, seconds, 0, errors={"timeout": 2}), histogram.record([1]), 1)
+
+
+def test_few_requests_do_not_make_a_failure(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measuring = bench(project, Scarce([Request()], ""))
+    seen = measuring.take(Configuration("single"), 1.0, 4, "p99 search", rate=3)
+    measuring.store.close()
+    assert (seen.failure, round(seen.wrong, 2)) == ("", 0.67)
+    # The rate is that of the table.
+    assert "3/s" in capsys.readouterr().err
+
+
+def test_a_rough_p99_is_marked() -> None:
+    advice = advised({SMALL: 920, LARGE: 1000})
+    advice.samples = [replace(one, p99_us=5000) for one in advice.samples]
+    assert "~5.0" in report.terminal(advice, Target("app.py"))
+    advice.samples = [*advice.samples, *advice.samples]
+    assert "~" not in report.terminal(advice, Target("app.py"))
+
+
+def test_a_failure_at_the_rate_is_no_failure_under_full_load() -> None:
+    one = sample(SMALL, 100, 2**24)
+    seen = [one, replace(one, stage="p99 search", asked=70, failure="70 unanswered of 70 requests")]
+    (told,) = answer._remarks(seen, rough=False)
+    assert told == "Failed, at the rate of p99: threading 1 × 64."
 
 
 def test_nothing_is_overwritten(project: Path) -> None:
