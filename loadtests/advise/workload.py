@@ -85,11 +85,11 @@ def from_locust(file: Path) -> Workload:
     return Workload([], f"Locust with {file.name}", locustfile=file)
 
 
-def from_paths(paths: Sequence[str]) -> Workload:
-    """GET of each path in turns."""
+def from_paths(paths: Sequence[str], option: str = "--target") -> Workload:
+    """GET of each path in turns; `option` is what they come from."""
     for path in paths:
         if not path.startswith("/") or not path.isascii() or set(path) & set(" \r\n\t"):
-            raise LabError(f"--target {path!r}: begins with / and is written as in a request")
+            raise LabError(f"{option} {path!r}: begins with / and is written as in a request")
     shown = " ".join(paths[:3]) + (" …" if len(paths) > 3 else "")
     return Workload([Request(path) for path in paths], f"GET {shown}")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import programs, store
-from loadtests.advise.workload import from_paths, timed
+from loadtests.advise.workload import timed
 from loadtests.arguments import add_headers, number
 from loadtests.clients import curl
 from loadtests.clients.native import replay
@@ -66,7 +66,7 @@ def add(commands: Any) -> None:
     command.add_argument("--message", default="hello", metavar="TEXT", help=told)
     told = f"default {SECONDS:g}"
     command.add_argument("--seconds", type=number(0.1), default=SECONDS, metavar="S", help=told)
-    _common(command)
+    _common(command, f", without --rate {CLOSED}")
     command.set_defaults(run=_load)
     summary = "send the requests of an access log at their recorded times, or faster, to any server"
     command = commands.add_parser(NAME, help=summary, description=summary)
@@ -82,13 +82,13 @@ def add(commands: Any) -> None:
     command.set_defaults(run=_replay, chain=None, events=False, websocket=False)
 
 
-def _common(command: argparse.ArgumentParser) -> None:
+def _common(command: argparse.ArgumentParser, closed: str = "") -> None:
     server.add_arguments(command)
     gate.add_arguments(command)
     add_headers(command.add_argument)
     told = "by HTTP/2: with prior knowledge, or by ALPN where the URL is https"
     command.add_argument("--h2", action="store_true", help=told)
-    told = f"at once, at most (default {CONNECTIONS['']}; with others: {_words(CONNECTIONS)})"
+    told = f"at once, at most (default {CONNECTIONS['']}{closed}; {_words(CONNECTIONS)})"
     kind = number(1, 10_000, int)
     command.add_argument("--connections", type=kind, default=0, metavar="N", help=told)
     told = "afterwards also count the system calls of the server, by strace, in the load's first "
@@ -147,8 +147,8 @@ def _load(options: argparse.Namespace, command: str) -> int:
     first, last = options.rate
     moments = arrivals(first, last, options.seconds)
     rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
-    label = f"{server.name(options)}, {rates}/s"
     if options.chain:
+        server.check_no_path(options, options.chain)
         links = [link.headed(options.headers) for link in chain.read(options.chain)]
 
         def visit(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
@@ -157,13 +157,14 @@ def _load(options: argparse.Namespace, command: str) -> int:
             seen, steps = chain.drive(where, place.host, links, due, many, core, tls=tls)
             return seen, {"steps": steps, "what": "visits"}
 
-        label += f", {options.chain.name}"
+        label = f"{server.name(options)}, {options.chain.name}, {rates}/s"
         return _measure(options, command, label, moments, visit, links[0].target)
-    paths = server.paths(options)
+    asked = server.asked(options)
+    label = f"{server.name(options)}, {asked.words}, {rates}/s"
     if options.websocket:
 
         def talk(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
-            url = f"ws{'s' * place.tls}://{place.host}{paths[0]}"
+            url = f"ws{'s' * place.tls}://{place.host}{asked.first.target}"
             many, due = _connections(options), _until(moments, lasts)
             messages = curl.Messages(
                 url, options.message, due, many, place.core, headers=options.headers
@@ -172,8 +173,8 @@ def _load(options: argparse.Namespace, command: str) -> int:
             return seen, {"steps": steps, "what": "messages"}
 
         return _measure(options, command, f"{label}, WebSocket", moments, talk, "/")
-    asked = from_paths(paths).requests
-    requests = [asked[number % len(asked)] for number in range(len(moments))]
+    turns = asked.requests
+    requests = [turns[number % len(turns)] for number in range(len(moments))]
     return _send(options, command, label, moments, requests)
 
 
@@ -181,8 +182,8 @@ def _closed(options: argparse.Namespace, command: str) -> int:
     """Connections that ask again as soon as they are answered."""
     if options.chain or options.events or options.websocket or options.h2:
         raise LabError("this load needs a --rate")
-    asked, many = from_paths(server.paths(options)).requests, _connections(options)
-    asked = [one.headed(options.headers) for one in asked]
+    words, many = server.asked(options).words, _connections(options)
+    asked = [one.headed(options.headers) for one in server.asked(options).requests]
 
     def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
         if place.tls:
@@ -192,16 +193,18 @@ def _closed(options: argparse.Namespace, command: str) -> int:
         seen = replay.drive(place.port, lasts, many, hosted, **how)
         return _told(seen, asked, closed=True)
 
-    label = f"{server.name(options)}, {many} connections"
+    label = f"{server.name(options)}, {words}, {many} connections"
     return _measure(options, command, label, (), drive, asked[0].target)
 
 
 def _replay(options: argparse.Namespace, command: str) -> int:
+    server.check_no_path(options, options.log)
     placed, left_out = timed(options.log)
     lines = len(placed)
     placed = [one for one in placed if one[0] < options.seconds]
     moments = [moment / options.speed for moment, _ in placed]
-    label = server.name(options) + (f" × {options.speed:g}" if options.speed != 1 else "")
+    label = f"{server.name(options)}, {options.log.name}"
+    label += f" × {options.speed:g}" if options.speed != 1 else ""
     requests = [request for _, request in placed]
     return _send(options, command, label, moments, requests, left_out=left_out, lines=lines)
 
@@ -338,7 +341,12 @@ def _measure(
         )
     results = Results(keeping.records)
     told = sections(results)
+    kind = "Load" if hasattr(options, "rate") else "Replay"
+    title = f"{'Chain' if options.chain else kind}: {label}"
+    made = publish(options.page or path.with_suffix(".html"), title, told, results)
+    code, lines = gate.run(results.samples[-1], told[0].answer, options, kind.lower())
+    # Whoever reads it may have read enough after a line.
     print(f"{told[0].answer}\n\n{markdown.tables([replace(told[0], answer='', text=())])}")
-    made = publish(options.page or path.with_suffix(".html"), "Load", told, results)
-    code = gate.run(results.samples[-1], told[0].answer, options)
-    return code or int(not made or not seen.load.requests)
+    if lines:
+        print("\n".join(["", *lines]))
+    return code or int(not made)

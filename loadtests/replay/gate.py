@@ -101,6 +101,12 @@ def _measured(sample: Record, one: Condition) -> str:
     return told
 
 
+def exit_code(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> int:
+    """Returns that of the conditions; else 1 if nothing was answered rightly."""
+    code = thresholds.exit_code({outcome for _, outcome in judged}, strict=strict)
+    return code or int(not sample["requests"])
+
+
 def words(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> list[str]:
     """What became of each condition, with what was measured, and the exit code."""
     lines = []
@@ -109,8 +115,7 @@ def words(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bo
         if outcome == UNKNOWN and one.name in values(sample):
             known += ", but the machine was busy"
         lines.append(f"{_WORDS[outcome]}: {one.text} ({known})")
-    outcomes = {outcome for _, outcome in judged}
-    code, stricter = (thresholds.exit_code(outcomes, strict=way) for way in (strict, True))
+    code, stricter = (exit_code(sample, judged, strict=way) for way in (strict, True))
     if lines:
         more = f"; with --strict it is {stricter}" if stricter != code else ""
         lines.append(f"exit code {code}{more}")
@@ -123,7 +128,8 @@ def highest(sample: Record, one: Condition) -> str:
         return ""
     if disturbance.warning([sample]):
         return "The machine was busy, so the highest rate is not to be told."
-    parts = [part for part in sample["windows"] if part["p99_us"]]
+    if not (parts := [part for part in sample["windows"] if part["p99_us"]]):
+        return ""
     limit, ascending = f"{one.name} of {brief(one.number)} ms", sorted(parts, key=_rate)
     beyond = [part for part in ascending if one.is_beyond(part[f"{one.name}_us"] / 1000)]
     if not beyond:
@@ -142,13 +148,14 @@ def _rate(part: Record) -> float:
     return float(part["rate"])
 
 
-def run(sample: Record, headline: str, options: argparse.Namespace) -> int:
-    """Tells what holds, writes the files; returns the exit code."""
+def run(
+    sample: Record, headline: str, options: argparse.Namespace, command: str
+) -> tuple[int, list[str]]:
+    """Writes the files; returns the exit code and the lines that tell what holds."""
     outcomes = judged(sample, options.conditions)
     lines = words(sample, outcomes, strict=options.strict)
     lines += filter(None, (highest(sample, one) for one in options.conditions))
-    if lines:
-        print("\n".join(["", *lines]))
+    code = exit_code(sample, outcomes, strict=options.strict)
     known = values(sample)
     summary = {
         "headline": headline,
@@ -162,5 +169,6 @@ def run(sample: Record, headline: str, options: argparse.Namespace) -> int:
     rows: list[Sequence[object]] = [("quantity", "value", "unit")]
     rows += [(name, value, UNITS[name]) for name, value in known.items()]
     what = {"suite": str(sample["server"]), "headline": headline, "text": "\n".join(lines)}
-    write_files(options, summary, rows, outcomes, classname="loadtests.load", **what)
-    return thresholds.exit_code({outcome for _, outcome in outcomes}, strict=options.strict)
+    what |= {"classname": f"loadtests.{command}", "error": headline if code == 1 else ""}
+    write_files(options, summary, rows, outcomes, **what)
+    return code, lines

@@ -7,9 +7,11 @@ import contextlib
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from loadtests.advise.workload import Workload, from_paths
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import disturbance, resources
@@ -43,10 +45,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """Adds the options that say which server is loaded."""
     which = command.add_mutually_exclusive_group(required=True)
     told = "the server: http://HOST:PORT, or https: its certificate is not checked"
-    which.add_argument("--url", metavar="URL", help=told)
-    which.add_argument("place", nargs="?", metavar="URL", help="the same")
+    which.add_argument("place", nargs="?", type=_url, metavar="URL", help=told)
+    which.add_argument("--url", type=_url, metavar="URL", help="the same")
     told = "start this server: {port} is where it has to listen, on {host}"
     which.add_argument("--command", type=given.command, metavar="CMD", help=told)
+
+
+def _url(text: str) -> str:
+    """Reads the address of a server."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is not written http://HOST:PORT/PATH")
+    return text
 
 
 def url(options: argparse.Namespace) -> str:
@@ -55,14 +65,27 @@ def url(options: argparse.Namespace) -> str:
 
 
 def name(options: argparse.Namespace) -> str:
-    return options.command.name if options.command else url(options)
-
-
-def paths(options: argparse.Namespace) -> list[str]:
-    """What is asked for: the paths that were given, or that of the URL."""
+    """The name of the command, or the URL without its path."""
     parts = urlsplit(url(options))
-    own = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return options.paths or [own]
+    return options.command.name if options.command else f"{parts.scheme}://{parts.netloc}"
+
+
+def _path(options: argparse.Namespace) -> str:
+    """That of the URL, or nothing."""
+    parts = urlsplit(url(options))
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def asked(options: argparse.Namespace) -> Workload:
+    """What is asked for: the paths that were given, or that of the URL. Raises LabError."""
+    own = _path(options)
+    return from_paths([given.target(own, one) for one in options.paths or [None]], "--path")
+
+
+def check_no_path(options: argparse.Namespace, file: Path) -> None:
+    """Raises LabError if a path was given: this file says what is asked for."""
+    if own := " ".join(getattr(options, "paths", None) or [_path(options).strip("/")]):
+        raise LabError(f"{own!r} is not asked for: {file} has the paths; leave out one of them")
 
 
 @contextlib.contextmanager
@@ -92,16 +115,14 @@ def running(options: argparse.Namespace, target: str) -> Iterator[tuple[Place, P
 
 def _place(url: str, core: int | None) -> Place:
     """Where a URL leads. Raises LabError if nothing listens there."""
+    parts = urlsplit(url)
     try:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise LabError(f"--url {url!r}: is written http://HOST:PORT")
         tls = parts.scheme == "https"
         place = str(parts.hostname), parts.port or (443 if tls else 80)
         address = str(socket.getaddrinfo(*place, socket.AF_INET)[0][4][0])
         socket.create_connection((address, place[1]), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise LabError(f"--url {url}: {error}") from None
+        raise LabError(f"{url}: {error}") from None
     return Place(address, place[1], parts.netloc, core, tls)
 
 

@@ -230,8 +230,43 @@ def test_what_cannot_be_replayed(log: Path, tmp_path: Path) -> None:
 def test_urls_that_are_refused(
     url: str, log: Path, lab: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert lab("replay", str(log), "--url", url) == 1
-    assert "is written http://HOST:PORT" in capsys.readouterr().err
+    for words in (["replay", str(log), "--url"], ["load"]):
+        with pytest.raises(SystemExit):
+            lab(*words, url)
+        assert f"{url!r} is not written http://HOST:PORT/PATH" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["load", "http://h/a", "--path=/b"], "/a, and --path says /b"),
+        (["load", "http://h", "--path=slow"], "--path 'slow': begins with /"),
+        (["load", "http://h/a", "--rate=1", "--chain=chain.jsonl"], "'a' is not asked for"),
+        (["load", "http://h", "--path=/b", "--rate=1", "--chain=chain.jsonl"], "'/b' is not asked"),
+        (["replay", "no.log", "http://h/a"], "'a' is not asked for: no.log has the paths"),
+    ],
+)
+def test_paths_that_are_refused(
+    words: list[str], said: str, lab: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lab(*words) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_files_are_written_before_the_outcome_is_printed(
+    log: Path, tmp_path: Path, lab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> None:
+        raise LabError("whoever reads has gone")
+
+    monkeypatch.setattr("loadtests.replay.command.print", closed, raising=False)
+    with serving() as (url, _):
+        words = [f"--speed={SPEED}", f"--json={tmp_path / 'x.json'}"]
+        words += [f"--output={tmp_path / 'x.jsonl'}"]
+        assert lab("replay", str(log), url, *words) == 1
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert f"<h1>Replay: {url}, access.log × {SPEED}</h1>" in page
+    assert json.loads((tmp_path / "x.json").read_text())["answered"] == 9
 
 
 # Other protocols, and what the server uses
@@ -281,7 +316,7 @@ def test_as_fast_as_answered(tmp_path: Path, lab: Any, capsys: pytest.CaptureFix
     words = ["--seconds=0.5", "--connections=1", "--path=/a", "--path=/7"]
     with serving() as (url, seen):
         # As with wrk; where the URL has a path it is asked for.
-        assert lab("load", *words, f"{url}/no", f"--output={output}") == 0
+        assert lab("load", *words, url, f"--output={output}") == 0
         assert {path for _, path, _ in seen} == {"/a", "/7"}
         assert lab("load", *words[:2], f"{url}/x?y", f"--output={tmp_path / 'other.jsonl'}") == 0
         assert {path for _, path, _ in seen} == {"/a", "/7", "/x?y"}
@@ -291,6 +326,7 @@ def test_as_fast_as_answered(tmp_path: Path, lab: Any, capsys: pytest.CaptureFix
     assert sample["errors"].keys() <= wrong
     assert sum(one["rate"] for one in sample["windows"]) > 0
     said = capsys.readouterr().out
+    assert f"{url}, GET /a /7, 1 connections" in said
     assert "| answered, /s " in said
     assert "| due " not in said
     assert "requests per second" not in said
