@@ -60,7 +60,9 @@ def add_compare(commands: Any) -> None:
     command = commands.add_parser("compare", help=summary, description=summary)
     told = f"A B, or studies, of: {' '.join(STUDIES)}"
     command.add_argument("names", nargs="*", metavar="A B", help=told)
-    _common(command, list(STUDIES.values()))
+    most = f"of two at most {rounds.Rounds.most}, of studies "
+    lasts = f"of two {rounds.Load.seconds:g}, of studies "
+    _common(command, list(STUDIES.values()), most, lasts)
     verdict.add_arguments(command)
     command.set_defaults(run=_compare)
 
@@ -74,7 +76,8 @@ def _compare(options: Namespace, command: str) -> int:
     return measure(options, command)
 
 
-def _common(command: ArgumentParser, chosen: list[Study]) -> None:
+def _common(command: ArgumentParser, chosen: list[Study], most: str = "", lasts: str = "") -> None:
+    """Adds the options of studies; `most` and `lasts` are defaults of two that are compared."""
     scales, first = command.add_mutually_exclusive_group(), chosen[0]
     many = len(chosen) > 1
     ours = not many and not first.source
@@ -97,8 +100,8 @@ def _common(command: ArgumentParser, chosen: list[Study]) -> None:
     at_least_one = number(1, kind=int, problem="must be at least 1")
     seconds = number(0.1, 600, problem="must be from 0.1 to 600 seconds")
     options: list[tuple[str, Callable[[str], Any], str, str]] = [
-        ("rounds", at_least_one, "N", "instead of those of the scale"),
-        ("seconds", seconds, "S", "of each sample, likewise"),
+        ("rounds", at_least_one, "N", f"so many rounds (default: {most}those of the scale)"),
+        ("seconds", seconds, "S", f"length of a sample (default: {lasts}that of the scale)"),
         ("servers", names, "NAME,NAME", f"names or beginnings; default {usual}"),
         ("output", Path, "FILE", "append the raw results here (JSON Lines)"),
         ("resume", Path, "FILE", "go on with the run that was interrupted there"),

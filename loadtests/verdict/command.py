@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "two of anything",
         "A and B are commands ('NAME=gunicorn -b {host}:{port} app:app'), URLs, servers of "
         f"`{COMMAND} list`, commits of Poor HTTP in a clone ('.' is the working tree), or files of "
-        f"results. B is faster or slower than A only if the interval excludes a difference of "
+        "results. There is a verdict only if the interval excludes a difference of "
         f"{ZONE * 100:g} %; if they are the same, at most {ERROR * 100:g} % of comparisons say "
         "otherwise.",
     )
@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_metrics,
         default=list(QUANTITIES),
         metavar="NAME,NAME",
-        help=f"what is compared, of: {' '.join(QUANTITIES)}; the first decides (default cpu)",
+        help=f"what is compared, of: {' '.join(QUANTITIES)}; the first decides (default cpu: CPU "
+        "time per request; rate and p99 are about speed)",
     )
     add(
         "--fail-if",
@@ -59,11 +60,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="'p99 > 1.1 * base', 'memory > 80 MiB' or slower (repeatable): exit code "
         f"{CONDITION_HOLDS} if the whole interval says so",
     )
-    add("--zone", type=number(0, 100), default=ZONE * 100, metavar="PERCENT", help="counts as none")
+    told = f"a difference up to this counts as none (default {ZONE * 100:g})"
+    add("--zone", type=number(0, 100), default=ZONE * 100, metavar="PERCENT", help=told)
     limit = number(1, 86_400)
-    add("--within", type=limit, default=180.0, metavar="S", help="and so many seconds (180)")
+    told = "end after so many seconds, sure or not (default 180)"
+    add("--within", type=limit, default=180.0, metavar="S", help=told)
     whole = number(1, 10_000, kind=int)
-    add("--connections", type=whole, default=Load.connections, metavar="N", help="default 8")
+    add(
+        "--connections",
+        type=whole,
+        default=Load.connections,
+        metavar="N",
+        help="at once (default 8)",
+    )
     told = "requests per second, sent by the clock (default: as fast as they are answered)"
     add("--rate", type=number(0.1, 1e6), default=0.0, metavar="R", help=told)
     add_headers(add)

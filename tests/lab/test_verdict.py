@@ -391,6 +391,18 @@ def test_a_server_that_fails_later(
     assert section.answer.splitlines()[0] == said.splitlines()[0]
 
 
+def test_help_tells_defaults(lab: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        lab("compare", "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "default: of two at most 40,",
+        "default: of two 0.5,",
+        "sure or not (default 180)",
+    ):
+        assert words in said
+
+
 def test_paths_that_differ(lab: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     urls = "http://127.0.0.1:1/", "http://127.0.0.1:1/nothere"
     assert lab("compare", *urls, "--path", "/slow") == 1
