@@ -26,6 +26,7 @@ from loadtests.errors import LabError
 from loadtests.measure import histogram
 
 TIMEOUT = 30.0
+IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
 _TARGET = re.compile(r"/[\x21-\x7e]*")
 _SAVED = re.compile(r"\{(\w+)\}")
 
@@ -106,12 +107,16 @@ def typed(headers: Mapping[str, str], body: str) -> dict[str, str]:
 
 @dataclass
 class Visit:
-    """What became of a chain: seconds of each link that was answered, and why it ended early."""
+    """What became of a chain: seconds of each link that was answered, and why it ended early.
+
+    `unsaid` of its requests were sent again, as the server had closed behind a response.
+    """
 
     due: float
     times: list[float] = field(default_factory=list)
     took: float = 0.0
     failed: str = ""
+    unsaid: int = 0
 
 
 def _answer(
@@ -120,6 +125,7 @@ def _answer(
     link: Link,
     saved: dict[str, str],
     cookies: dict[str, str],
+    told: Visit,
 ) -> tuple[HTTPResponse, str]:
     def filled(text: str) -> str:
         return _SAVED.sub(lambda found: saved.get(found[1], found[0]), text)
@@ -131,8 +137,19 @@ def _answer(
     headers = typed(headers, body)
     if "host" not in map(str.lower, headers):
         headers["Host"] = host
-    connection.request(link.method, filled(link.target), body.encode() or None, headers)
-    response = connection.getresponse()
+    asked = link.method, filled(link.target), body.encode() or None, headers
+    is_kept = connection.sock is not None
+    try:
+        connection.request(*asked)
+        response = connection.getresponse()
+    except ConnectionError:
+        if not is_kept or link.method not in IDEMPOTENT:
+            raise
+        # The server has closed behind a response without saying so (RFC 9112 section 9.3.1).
+        told.unsaid += 1
+        connection.close()
+        connection.request(*asked)
+        response = connection.getresponse()
     text = response.read().decode("utf-8", errors="replace")
     for value in response.headers.get_all("Set-Cookie", []):
         name, _, rest = value.partition("=")
@@ -156,7 +173,7 @@ def visit(
     since = begun + due
     try:
         for link in links:
-            response, text = _answer(connection, host, link, saved, cookies)
+            response, text = _answer(connection, host, link, saved, cookies, told)
             told.times.append(time.monotonic() - since)
             if response.status >= 400:
                 told.failed = f"{link}: status {response.status}"
@@ -205,6 +222,8 @@ def drive(
             errors[one.failed] = errors.get(one.failed, 0) + 1
     longest = max((one.took * 1e6 for one in whole), default=0.0)
     load = Load(len(whole), seconds, 0, max_us=longest, errors=errors, busy=busy)
+    unsaid = sum(one.unsaid for one in visits)
+    load = replace(load, opened=len(visits) + unsaid, unsaid=unsaid)
     outcomes = [Outcome(int(v.due * 1e6), int(v.took * 1e6), int(not v.failed)) for v in visits]
     steps = []
     for number, link in enumerate(links):

@@ -25,6 +25,8 @@ from loadtests.clients.native.fetch import FIELDS, MAGIC, Trace, read_trace
 from loadtests.clients.native.replay import Request
 from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError
+from loadtests.replay import chain
+from loadtests.replay.chain import Link
 from loadtests.servers import registry
 from loadtests.servers.application import OWN
 from loadtests.servers.registry.given import Given
@@ -264,6 +266,17 @@ class TestAServerThatClosesWithoutAWord:
         right = [one.octets() for one in requests if one.method != "POST"]
         assert asked == right
         assert len(seen.outcomes) == len(requests)
+
+    def test_visits(self) -> None:
+        links = [Link("/a"), Link("/b"), Link("/c")]
+        server = Silent()
+        with closing(server):
+            place = ("127.0.0.1", server.port)
+            seen, _ = chain.drive(place, "host", links, [0.0, 0.0], 2, None)
+            posted, _ = chain.drive(place, "host", [*links, Link("/", "POST")], [0.0], 2, None)
+        assert (seen.load.requests, seen.load.errors) == (2, {})
+        assert (seen.load.opened, seen.load.unsaid) == (6, 4)
+        assert list(posted.load.errors) == ["POST /: RemoteDisconnected"]
 
     def test_it_is_told(
         self, lab: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
