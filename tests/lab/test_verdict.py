@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import re
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 
 from loadtests import store
 from loadtests.errors import ServerFailure
+from loadtests.measure import disturbance
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Section, Table
 from loadtests.stats.results import Results
@@ -259,6 +261,14 @@ def test_words_on_disturbed_rounds(name: str, ratios: list[float], words: str) -
     assert report.headline(found).startswith("Not to be told: others used 90 %, so no winner")
     assert words in report.headline(found)
     assert "+0.0" not in report.text(found) + str(report.table(found))
+
+
+def test_who_used_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the lab, not the servers, and nobody who used next to nothing."""
+    used = {(1, "cc"): 9.0, (2, "ld"): 7.5, (3, "ours"): 50.0, (os.getpid(), "lab"): 60.0}
+    monkeypatch.setattr("loadtests.measure.disturbance.programs", lambda: used)
+    said = disturbance.busiest({(1, "cc"): 5.0, (2, "ld"): 7.0}, [3])
+    assert said == "Most CPU time was used by cc (PID 1, 4 s)."
 
 
 #: A server that starts quickly: a run of eight rounds starts 32 of them.
