@@ -97,9 +97,14 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
     computes = used >= BUSY * (cores - client)
     if not computes and (name := _grows(advice, chosen)):
         return name, f"{name}: {_number_of(advice, chosen, name)}"
+    inside = min(connections, chosen.at_once)
+    alone, loaded = probe.service * 1e3, inside / max(rate, 1e-9) * 1e3
     # What others use is no computing of an application that waits.
-    computes |= probe.kind == COMPUTING and used >= BUSY * (cores - client - others)
-    if computes or wanted >= BUSY * (cores - client):
+    if probe.kind == COMPUTING:
+        computes |= used >= BUSY * (cores - client - others) or wanted >= BUSY * (cores - client)
+    elif loaded > SLOWER * alone:
+        computes |= wanted >= BUSY * (cores - client)
+    if computes:
         text = f"computing: {used:.1f} of {cores} cores work for the application"
         text += f", {client:.1f} for the client that measures" if client >= 0.1 else ""
         text += f", {others:.1f} for something else" if others >= OTHERS * cores else ""
@@ -109,8 +114,6 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
             "Python's lock: each process computes on one core at a time, so that "
             f"{cores - chosen.workers} of {cores} cores are idle. More needs more workers."
         )
-    inside = min(connections, chosen.at_once)
-    alone, loaded = probe.service * 1e3, inside / max(rate, 1e-9) * 1e3
     one_each = " If a worker serves one request at a time, more workers do more."
     if loaded > SLOWER * alone and probe.kind != COMPUTING:
         return "waiting", (
@@ -138,7 +141,7 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
 
 
 def _grows(advice: Advice, chosen: Configuration) -> str:
-    """ "workers" or "threads" if it is their number that limits an application that waits.
+    """What limits an application that waits: "workers" or "threads", if it is their number.
 
     That is seen in a configuration with more of them, or else with fewer. Without any, each worker
     of a command may serve one request at a time.
@@ -157,8 +160,9 @@ def _grows(advice: Advice, chosen: Configuration) -> str:
         }
         if rates:
             compared = True
-            near = min(rates, key=lambda number: (number < here, abs(number - here)))
-            if math.log((rates[near] or rate) / rate) / math.log(near / here) >= GROWS:
+            # The farther they are apart, the less is noise.
+            far = min(rates, key=lambda number: (number < here, -abs(number - here)))
+            if math.log((rates[far] or rate) / rate) / math.log(far / here) >= GROWS:
                 return name
     one_each = chosen.told == ("workers",) and rate * probe.service < SLOWER * chosen.workers
     return "workers" if one_each and not compared else ""

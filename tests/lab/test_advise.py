@@ -749,6 +749,13 @@ def test_what_an_application_does(service: float, cpu: float, kind: str) -> None
         (Probe(0.02, 0.0002, 1), {"rate": 500, "cpu_us": 200}, {}, "waiting", "gets slower"),
         (
             Probe(0.02, 0.0002, 1),
+            {"rate": 2900, "cpu_us": 200, "delayed_us": 900},
+            {},
+            "waiting",
+            "More clients",
+        ),
+        (
+            Probe(0.02, 0.0002, 1),
             {"rate": 500, "client_busy": 1.0},
             {},
             "the client",
@@ -778,7 +785,7 @@ SYNC = [Configuration("sync", count, told=("workers",)) for count in (1, 2, 4, 8
 @pytest.mark.parametrize(
     ("rates", "word", "says"),
     [
-        ([32, 64, 120, 190], "workers", "No more were allowed: --max-workers 16 tries more."),
+        ([32, 64, 120, 150], "workers", "No more were allowed: --max-workers 16 tries more."),
         ([32, 64, 120], "workers", "More workers do more."),
         ([0, 0, 0, 230], "workers", "requests/s grow with their number"),
         ([32, 36, 35, 36], "waiting", "gets slower"),
