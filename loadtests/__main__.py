@@ -62,8 +62,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(arguments: list[str]) -> str:
-    """The command line as it goes into the results: without the paths of what it writes."""
+    """The command line as it goes into the results.
+
+    It is without the paths of what it writes, and without values of header fields: tokens.
+    """
     text = "\0".join([programs.COMMAND, *arguments])
+    text = re.sub(r"\0(-H|--header)(=|\0)?([^:\0]+):[^\0]*", r"\0\1 \3:…", text)
     return re.sub(r"\0--(output|page|write)(=|\0)[^\0]*", "", text).replace("\0", " ")
 
 

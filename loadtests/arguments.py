@@ -7,6 +7,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, Protocol, TypeVar
 
 from loadtests.errors import LabError
@@ -18,13 +19,18 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> Any:
-        """Parses; an unknown option is an error here, where the command's options are known."""
-        found, rest = super().parse_known_args(args, namespace)
-        for word in rest:
-            if word.startswith("--"):
-                name = word.partition("=")[0]
-                self.error(f"there is no option {name}{hint(name, self._option_string_actions)}")
-        return found, rest
+        """Parses; an unknown option is an error here, where the command's options are known.
+
+        It is looked for before, or its value would be taken for something else.
+        """
+        known = () if self._subparsers else self._option_string_actions
+        for word in takewhile(lambda word: word != "--", args or ()):
+            name = word.partition("=")[0]
+            if not known or not name.startswith("--") or " " in name:
+                continue
+            if not any(option.startswith(name) for option in known):
+                self.error(f"there is no option {name}{hint(name, known)}")
+        return super().parse_known_args(args, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -342,6 +342,9 @@ class TestHeaders:
         Path("log").write_text(json.dumps(asked if headers else {"target": "/"}))
         heads = self.run(lab, tmp_path, *words)
         assert heads
+        # The values may be secret.
+        results = (tmp_path / "results.jsonl").read_text()
+        assert "-H host:… --header Cookie:…" in results.replace("\\u2026", "…")
         for head in heads:
             fields = [line.lower() for line in head.split(b"\r\n")]
             hosts = [line for line in fields if line.startswith(b"host:")]
@@ -364,6 +367,13 @@ class TestHeaders:
         with pytest.raises(SystemExit):
             lab("load", "http://127.0.0.1:1", "-H", text)
         assert problem in capsys.readouterr().err
+
+    def test_an_unknown_option_is_named_before_its_value(
+        self, lab: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit):
+            lab("load", "--url=http://127.0.0.1:1", "--heading", "Host: shop.example")
+        assert "there is no option --heading; did you mean" in capsys.readouterr().err
 
 
 class Silent(Accepting):
