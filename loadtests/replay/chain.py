@@ -11,6 +11,7 @@ import os
 import re
 import ssl
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -26,6 +27,8 @@ from loadtests.errors import LabError
 from loadtests.measure import histogram
 
 TIMEOUT = 30.0
+BEGINNING = 60
+"""Characters of a body that are shown."""
 IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
 _TARGET = re.compile(r"/[\x21-\x7e]*")
 _SAVED = re.compile(r"\{(\w+)\}")
@@ -107,15 +110,17 @@ def typed(headers: Mapping[str, str], body: str) -> dict[str, str]:
 
 @dataclass
 class Visit:
-    """What became of a chain: seconds of each link that was answered, and why it ended early.
+    """What became of a chain: seconds of each link that was answered rightly.
 
-    `unsaid` of its requests were sent again, as the server had closed behind a response.
+    `failed` is why it ended early, and `said` the beginning of the body of such an answer. `unsaid`
+    of its requests were sent again, as the server had closed behind a response.
     """
 
     due: float
     times: list[float] = field(default_factory=list)
     took: float = 0.0
     failed: str = ""
+    said: str = ""
     unsaid: int = 0
 
 
@@ -174,14 +179,16 @@ def visit(
     try:
         for link in links:
             response, text = _answer(connection, host, link, saved, cookies, told)
-            told.times.append(time.monotonic() - since)
+            took = time.monotonic() - since
             if response.status >= 400:
                 told.failed = f"{link}: status {response.status}"
+                told.said = " ".join(text.partition("\n\n")[2].split())[:BEGINNING]
                 break
             found = {name: pattern.search(text) for name, pattern in link.save.items()}
             if missing := [name for name, match in found.items() if match is None]:
                 told.failed = f"{link}: no {missing[0]} in the response"
                 break
+            told.times.append(took)
             saved |= {name: match[1] for name, match in found.items() if match}
             since = time.monotonic()
     except (OSError, HTTPException, ValueError) as error:
@@ -216,19 +223,17 @@ def drive(
     seconds = time.monotonic() - begun
     busy = (time.process_time() - used) / seconds
     whole = [one for one in visits if not one.failed]
-    errors: dict[str, int] = {}
-    for one in visits:
-        if one.failed:
-            errors[one.failed] = errors.get(one.failed, 0) + 1
+    said = {v.failed: f', such as "{v.said}"' * bool(v.said) for v in visits if v.failed}
+    errors = Counter(one.failed + said[one.failed] for one in visits if one.failed)
     longest = max((one.took * 1e6 for one in whole), default=0.0)
-    load = Load(len(whole), seconds, 0, max_us=longest, errors=errors, busy=busy)
+    load = Load(len(whole), seconds, 0, max_us=longest, errors=dict(errors), busy=busy)
     unsaid = sum(one.unsaid for one in visits)
     load = replace(load, opened=len(visits) + unsaid, unsaid=unsaid)
     outcomes = [Outcome(int(v.due * 1e6), int(v.took * 1e6), int(not v.failed)) for v in visits]
     steps = []
     for number, link in enumerate(links):
         times = [one.times[number] * 1e6 for one in visits if len(one.times) > number]
-        failed = sum(count for why, count in errors.items() if why.startswith(f"{link}: "))
+        failed = sum(len(one.times) == number for one in visits if one.failed)
         found = histogram.encode(histogram.record(times))
         steps.append({"link": str(link), "answered": len(times), "failed": failed, "times": found})
     return Seen(load, histogram.record(v.took * 1e6 for v in whole), len(whole), outcomes), steps

@@ -148,7 +148,8 @@ def _steps(sample: Record) -> list[Part]:
     rows: list[Sequence[Cell]] = []
     for one in sample["steps"]:
         times = histogram.merge([one["times"]])
-        quantiles = [histogram.quantile(times, share) for share in SHARES.values()]
+        known = [histogram.quantile(times, share) for share in SHARES.values()]
+        quantiles = known if times.total_count else [None] * len(known)
         rows.append([one["link"], one["answered"], one["failed"], *quantiles])
     what = sample.get("what", "paths")
     title, note = f"Beside the {what}: {sample['server']}", ""
@@ -211,7 +212,7 @@ def _answer(sample: Record) -> str:
         f"{count:,} × {kind}" for kind, count in [*sample["errors"].items()][:FEW_KINDS]
     )
     if rest := sum([*sample["errors"].values()][FEW_KINDS:]):
-        kinds += f", {rest:,} × others"
+        kinds += f", and {rest:,} more"
     first, last = sample["windows"][0], sample["windows"][-1]
     course = ""
     if (
@@ -227,7 +228,8 @@ def _answer(sample: Record) -> str:
             "response without saying so, and the next requests were sent again."
         )
     due, what = f"{sample['due']:,}", sample.get("what", "requests")
-    found = f"Of {due} {what} {sample['requests']:,} were answered"
+    were = "was" if sample["requests"] == 1 else "were"
+    found = f"Of {due} {what} {sample['requests']:,} {were} answered rightly"
     if not sample["requests"]:
         found = f"None of {due} {what} was answered rightly"
     else:
@@ -236,7 +238,7 @@ def _answer(sample: Record) -> str:
             f", {brief(rate)} a second, half of them within {half} ms and 99 % within {most} ms"
         )
     if (left_out := sample.get("left_out")) is not None:
-        log = f" {left_out:,} of {left_out + sample['lines']:,} lines of the log were left out"
+        log = f" Left out of {left_out + sample['lines']:,} lines of the log: {left_out:,}"
         course += f"{log} (other methods than GET and HEAD, 5xx, no time)." * bool(left_out)
         course += " A status that the log has counts as right, like 2xx and 3xx."
     return f"{busy}{found}{f'; failed: {kinds}' * bool(kinds)}.{course}{server}"
