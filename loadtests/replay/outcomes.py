@@ -59,7 +59,8 @@ def told(
             known[KINDS[one.what] if one.what < len(KINDS) else "status"] += 1
     if closed:
         for kind, count in seen.load.errors.items():
-            errors[_WORDS.get(kind, kind)] += max(count - known[kind], 0)
+            if count > known[kind]:
+                errors[_WORDS.get(kind, kind)] += count - known[kind]
     found = {name: histogram.record(own, own.values()) for name, own in times.items()}
     steps = [
         {
@@ -68,7 +69,7 @@ def told(
             "failed": failed[name],
             "times": histogram.encode(found[name]),
         }
-        for name in sorted(found, key=lambda name: (name == "other paths", -len(times[name])))
+        for name in sorted(found, key=lambda one: (one == "other paths", -right[one] - failed[one]))
     ]
     whole = histogram.merge(str(one["times"]) for one in steps)
     longest = max((one.took for one in seen.outcomes if counts(one)), default=0)

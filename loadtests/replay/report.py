@@ -62,7 +62,9 @@ def sections(results: Results) -> list[Section]:
     figure = percentiles.plot("replay-times", lines)
     parts: list[Part] = [figure, Table("replay", "", columns, rows), *_steps(samples[-1])]
     parts += _calls(samples[-1])
-    found = Section("Requests at their times", text, parts, answer=_answer(samples[-1]))
+    closed = samples[-1].get("closed")
+    title = "Requests as fast as they are answered" if closed else "Requests at their times"
+    found = Section(title, text, parts, answer=_answer(samples[-1]))
     return [found, Section("While it went on", parts=_course(samples[-1]))]
 
 

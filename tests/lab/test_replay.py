@@ -20,9 +20,11 @@ import pytest
 
 from loadtests import programs, store
 from loadtests.advise.workload import timed
+from loadtests.clients.load import KINDS, Load
+from loadtests.clients.native.replay import Outcome, Request, Seen
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import disturbance, histogram, system_calls
-from loadtests.replay import chain, gate
+from loadtests.replay import chain, gate, outcomes
 from loadtests.replay.command import arrivals
 from loadtests.servers import certificate
 from loadtests.studies import command
@@ -327,6 +329,7 @@ def test_as_fast_as_answered(tmp_path: Path, lab: Any, capsys: pytest.CaptureFix
     assert sum(one["rate"] for one in sample["windows"]) > 0
     said = capsys.readouterr().out
     assert f"{url}, GET /a /7, 1 connections" in said
+    assert "## Requests as fast as they are answered" in said
     assert "| answered, /s " in said
     assert "| due " not in said
     assert "requests per second" not in said
@@ -490,6 +493,47 @@ def test_a_gate(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) ->
     assert "failed,100.0,%" in paths["csv"].read_text()
     suite = ElementTree.parse(paths["junit"]).getroot()
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("2", "1")
+
+
+def test_a_gate_without_an_answer(tmp_path: Path, lab: Any) -> None:
+    path = tmp_path / "load.xml"
+    words = ["--rate=20", "--seconds=0.5", "--path=/7", "--fail-if=p99 > 1 s", f"--junit={path}"]
+    with serving() as (url, _):
+        assert lab("load", *words, url, f"--output={tmp_path / 'x.jsonl'}") == 1
+    suite = ElementTree.parse(path).getroot()
+    assert (suite.attrib["tests"], suite.attrib["errors"]) == ("1", "1")
+
+
+def test_the_outcome_of_each_path() -> None:
+    requests = [Request("/often?a"), Request("/often?b")]
+    requests += [Request(f"/{number}") for number in range(outcomes.MOST)]
+    timeout = KINDS.index("timeout")
+    rows = [Outcome(0, 1000, 1, 0, 200), Outcome(0, 9000, 0, 1, timeout)]
+    rows += [Outcome(0, 2000, 1, number, 200) for number in range(2, len(requests) - 1)]
+    rows += [Outcome(0, 5, 0, len(requests) - 1, 404)]
+    errors = {"timeout": 1, "status": 1, "connect": 3}
+    load = Load(len(rows) - 1, 1.0, 0, errors=errors, max_us=9000)
+    seen = Seen(load, histogram.record([]), len(rows), rows)
+    found, steps = outcomes.told(seen, requests, closed=False)
+    # What was waited for in vain is among the times, a wrong answer is not.
+    assert found.load.requests == outcomes.MOST
+    assert found.times.total_count == outcomes.MOST + 1
+    told = {"GET /often: no answer in time": 1, "other paths: status 404": 1}
+    assert found.load.errors == told
+    assert [one["link"] for one in steps][-1] == "other paths"
+    assert len(steps) == outcomes.MOST
+    often = steps[0]
+    assert (often["link"], often["answered"], often["failed"]) == ("GET /often", 1, 1)
+    found, _ = outcomes.told(seen, requests, closed=True)
+    assert found.load.errors == {**told, "no connection": 3}
+
+
+def test_what_help_says(lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        lab("load", "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "at once, at most (default 256, without --rate 64;" in said
+    assert said.index("the server: http://HOST:PORT") < said.index("the same")
 
 
 @pytest.mark.parametrize("disturbs", [False, True])
