@@ -115,11 +115,14 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
             f"{cores - chosen.workers} of {cores} cores are idle. More needs more workers."
         )
     one_each = " If a worker serves one request at a time, more workers do more."
+    why = "A database, its lock, or another server: no configuration mends that."
+    if chosen.at_once < connections:
+        why = "A database, its lock, another server, or connections that workers share unequally: "
+        why += "try whether more threads do more (--max-threads)."
     if loaded > SLOWER * alone and probe.kind != COMPUTING:
         return "waiting", (
             f"waiting for something that gets slower: {alone:,.1f} ms alone, {loaded:,.0f} ms with "
-            f"{inside:.0f} requests at once, while {used:.1f} of {cores} cores compute. A "
-            "database, its lock, or another server: no configuration mends that."
+            f"{inside:.0f} requests at once, while {used:.1f} of {cores} cores compute. {why}"
             + one_each
             * (chosen.told is not None and math.isinf(chosen.at_once))
         )
@@ -143,8 +146,8 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
 def _grows(advice: Advice, chosen: Configuration) -> str:
     """What limits an application that waits: "workers" or "threads", if it is their number.
 
-    That is seen in a configuration with more of them, or else with fewer. Without any, each worker
-    of a command may serve one request at a time.
+    That is seen in a configuration with more of them, or else with fewer. Without any, it is so if
+    there are as many requests at once as it has of them, a request of each, and none takes longer.
     """
     probe, rate = advice.probe, advice.median(chosen, "rate")
     inside = chosen.workers * chosen.threads
@@ -164,16 +167,21 @@ def _grows(advice: Advice, chosen: Configuration) -> str:
             far = min(rates, key=lambda number: (number < here, -abs(number - here)))
             if math.log((rates[far] or rate) / rate) / math.log(far / here) >= GROWS:
                 return name
-    one_each = chosen.told == ("workers",) and rate * probe.service < SLOWER * chosen.workers
-    return "workers" if one_each and not compared else ""
+    # Waiting for a core is not the application's.
+    at_once = rate * (probe.service + advice.median(chosen, "delayed_us") / 1e6)
+    if compared or not inside / SLOWER <= at_once <= inside * SLOWER:
+        return ""
+    told = chosen.told or (("threads",) if chosen.mode == "threading" else ())
+    return told[-1] if told else ""
 
 
 def _number_of(advice: Advice, chosen: Configuration, name: str) -> str:
     """That more of them do more, and how to try that."""
     number, guesses = getattr(chosen, name), advice.found[THROUGHPUT].guesses
+    of_all = number * (chosen.workers if name == "threads" else 1)
     most = max((getattr(one, name) for one in guesses if one.mode == chosen.mode), default=0)
     limit = {"workers": WORKERS, "threads": THREADS}[name][-1]
-    text = f"all {number} wait most of the time, and requests/s grow with their number. "
+    text = f"all {of_all} wait most of the time. "
     if number == most < limit and advice.probe.kind == WAITING:
         larger = min(2 * number, limit)
         return f"{text}No more were allowed: --max-{name} {larger} tries more."

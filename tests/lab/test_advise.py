@@ -787,7 +787,7 @@ SYNC = [Configuration("sync", count, told=("workers",)) for count in (1, 2, 4, 8
     [
         ([32, 64, 120, 150], "workers", "No more were allowed: --max-workers 16 tries more."),
         ([32, 64, 120], "workers", "More workers do more."),
-        ([0, 0, 0, 230], "workers", "requests/s grow with their number"),
+        ([0, 0, 0, 230], "workers", "all 8 wait most of the time"),
         ([32, 36, 35, 36], "waiting", "gets slower"),
     ],
 )
@@ -806,6 +806,19 @@ def test_workers_of_what_waits_are_the_limit_on_a_busy_machine_too(
     told = " ".join(report.sentences(advice, chosen))
     assert "cores are the limit" not in told
     assert ("2.00 × the requests/s (expected)" in told) == (word == "workers")
+
+
+def test_threads_of_what_waits_are_the_limit_though_it_waits_for_cores() -> None:
+    one = Configuration("gthread", 4, 4, told=("workers", "threads"))
+    advice = advised({one: 260.0})
+    advice.probe = Probe(0.031, 0.002, 2**24)
+    advice.samples = [replace(s, delayed_us=20_000, others_busy=0.9) for s in advice.samples]
+    says = "all 16 wait most of the time. No more were allowed: --max-threads 8 tries more."
+    assert report.limit(advice, one) == ("threads", f"threads: {says}")
+    # Where it takes longer for another reason, more of them may not help.
+    advice.samples = [replace(s, delayed_us=0, rate=130.0) for s in advice.samples]
+    assert "gets slower" in report.limit(advice, one)[1]
+    assert "try whether more threads" in report.limit(advice, one)[1]
 
 
 def test_all_workers_that_wait_are_tried(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
