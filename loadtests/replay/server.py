@@ -55,7 +55,8 @@ def _url(text: str) -> str:
     """Reads the address of a server."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise argparse.ArgumentTypeError(f"{text!r} is not written http://HOST:PORT/PATH")
+        missing = ": http:// is missing" if "://" not in text else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not written http://HOST:PORT/PATH{missing}")
     return text
 
 

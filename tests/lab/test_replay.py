@@ -235,7 +235,9 @@ def test_urls_that_are_refused(
     for words in (["replay", str(log), "--url"], ["load"]):
         with pytest.raises(SystemExit):
             lab(*words, url)
-        assert f"{url!r} is not written http://HOST:PORT/PATH" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert f"{url!r} is not written http://HOST:PORT/PATH" in said
+        assert ("http:// is missing" in said) == ("//" not in url)
 
 
 @pytest.mark.parametrize(
