@@ -23,6 +23,8 @@ from loadtests.verdict.thresholds import (
 )
 
 LATENCIES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+MOST_FAILED = 1.0
+"""Percent that may fail where a latency is to be told: what fails may be fast, or not counted."""
 UNITS = {
     **dict.fromkeys(LATENCIES, "ms"),
     "rate": "/s",
@@ -77,14 +79,31 @@ def values(sample: Record) -> dict[str, float]:
     return found | {name: value for name, value in used_.items() if value is not None}
 
 
+def _doubt(sample: Record, one: Condition, known: dict[str, float]) -> str:
+    """Why a condition whose quantity is known is not to be told; empty if it is."""
+    holds = one.is_beyond(known[one.name])
+    if one.name in LATENCIES:
+        # The share beyond it is at least one request.
+        least = round(1 / (1 - LATENCIES[one.name]))
+        if sample["requests"] < least:
+            return f"of {sample['requests']:,} requests; {one.name} takes {least:,}"
+        if not holds and known["failed"] > MOST_FAILED:
+            return f"but {brief(known['failed'])} % failed"
+    if holds and one.name != "failed" and disturbance.warning([sample]):
+        return "but the machine was busy"
+    return ""
+
+
 def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condition, str]]:
-    """Each condition, and whether it holds; on a busy machine only that it does not is told."""
-    known, busy = values(sample), bool(disturbance.warning([sample]))
-    told = []
+    """Each condition, and whether it holds.
+
+    On a busy machine only that it does not is told, and of a latency only where enough requests
+    were answered, and that it does not hold where few failed.
+    """
+    known, told = values(sample), []
     for one in conditions:
-        value = known.get(one.name)
-        holds = value is not None and one.is_beyond(value)
-        unsure = value is None or (busy and holds and one.name != "failed")
+        unsure = one.name not in known or bool(_doubt(sample, one, known))
+        holds = not unsure and one.is_beyond(known[one.name])
         told.append((one, UNKNOWN if unsure else HOLDS if holds else FAILS))
     return told
 
@@ -102,19 +121,19 @@ def _measured(sample: Record, one: Condition) -> str:
 
 
 def exit_code(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> int:
-    """Returns that of the conditions; else 1 if nothing was answered rightly."""
+    """Returns that of the conditions; else 1 if no answer was right, or the server has ended."""
     code = thresholds.exit_code({outcome for _, outcome in judged}, strict=strict)
-    return code or int(not sample["requests"])
+    return code or int(not sample["requests"] or bool(sample.get("server_failed")))
 
 
 def words(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> list[str]:
     """What became of each condition, with what was measured, and the exit code."""
     lines = []
     for one, outcome in judged:
-        known = _measured(sample, one)
-        if outcome == UNKNOWN and one.name in values(sample):
-            known += ", but the machine was busy"
-        lines.append(f"{_WORDS[outcome]}: {one.text} ({known})")
+        told, known = _measured(sample, one), values(sample)
+        if outcome == UNKNOWN and one.name in known:
+            told += f", {_doubt(sample, one, known)}"
+        lines.append(f"{_WORDS[outcome]}: {one.text} ({told})")
     code, stricter = (exit_code(sample, judged, strict=way) for way in (strict, True))
     if lines:
         more = f"; with --strict it is {stricter}" if stricter != code else ""

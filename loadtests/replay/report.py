@@ -243,4 +243,7 @@ def _answer(sample: Record) -> str:
         log = f" Left out of {left_out + sample['lines']:,} lines of the log: {left_out:,}"
         course += f"{log} (other methods than GET and HEAD, 5xx, no time)." * bool(left_out)
         course += " A status that the log has counts as right, like 2xx and 3xx."
+    ended = sample.get("server_failed")
+    if ended:
+        busy = f"The server was gone in the end: {ended}. {busy}"
     return f"{busy}{found}{f'; failed: {kinds}' * bool(kinds)}.{course}{server}"

@@ -385,7 +385,11 @@ BUSY = {"machine": {"others": 0.5, "stolen": 0, "mhz": (0, 0)}}
     [
         ("p99 > 50 ms", {}, HOLDS),
         ("p99 > 0.2 s", {}, FAILS),
-        ("p999 > 50 ms", {}, HOLDS),
+        ("p999 > 50 ms", {"requests": 1000}, HOLDS),
+        ("p999 > 50 ms", {}, UNKNOWN),
+        ("p99 > 1 s", {"requests": 99}, UNKNOWN),
+        ("p99 > 1 s", {"errors": {"GET /: status 404": 2}}, UNKNOWN),
+        ("p99 > 50 ms", {"errors": {"GET /: status 404": 2}}, HOLDS),
         ("rate < 20", {}, HOLDS),
         ("failed > 0", {}, FAILS),
         ("failed > 0.5 %", {"errors": {"read": 1}}, HOLDS),
@@ -504,6 +508,36 @@ def test_a_gate_without_an_answer(tmp_path: Path, lab: Any) -> None:
         assert lab("load", *words, url, f"--output={tmp_path / 'x.jsonl'}") == 1
     suite = ElementTree.parse(path).getroot()
     assert (suite.attrib["tests"], suite.attrib["errors"]) == ("1", "1")
+
+
+MORTAL = """
+import http.server, os, sys
+from itertools import count
+
+asked = count()
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        if next(asked) == 9:
+            os._exit(3)
+
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+@pytest.mark.parametrize("words", [["--seconds=0.5"], ["--seconds=0.5", "--rate=100"]])
+def test_a_server_that_ends(
+    words: list[str], tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    command = f"--command={sys.executable} {tmp_path}/mortal.py {{port}}"
+    gate = ["--fail-if=p99 > 900 s", f"--junit={tmp_path / 'load.xml'}"]
+    assert lab("load", command, *words, *gate, f"--output={tmp_path / 'x.jsonl'}") == 1
+    assert "The server was gone in the end: " in capsys.readouterr().out
+    assert ElementTree.parse(tmp_path / "load.xml").getroot().attrib["errors"] == "1"
 
 
 def test_the_outcome_of_each_path() -> None:

@@ -9,8 +9,8 @@
  * once at its own time; and an answer's time counts from when its request was due: what is due while all connections are busy,
  * waits here. What is due in the first WARM seconds, or without a RATE is answered in them, does not count. SECONDS later no more
  * is sent. With a RATE there is as much time again, from LEAST_PATIENCE to PATIENCE, or at recorded times LONG_PATIENCE, for what
- * was sent, and what is not answered then counts as timed out, and with its age among the times; without one, what has not been
- * answered in all the SECONDS counts as timed out.
+ * was sent, unless nobody listens for NOBODY_LISTENS, and what is not answered then counts as timed out, and with its age among
+ * the times; without one, what has not been answered in all the SECONDS counts as timed out.
  *
  * A server may close a connection behind an answer without saying so. A request that finds it closed before the first octet of
  * its own answer is sent once more, on a new connection, if its method is idempotent (RFC 9112 section 9.3.1); its time goes on.
@@ -18,7 +18,8 @@
  *
  * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
  * digits exact. OUTCOMES gets a line for each request: when it was due and how long it took, in microseconds, 1 if it was
- * answered rightly, its number, and the status or the kind of error. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
+ * answered rightly, its number, and the status or the kind of error. The last line on standard output is the one that wrk.lua
+ * writes. `requests` are those answered, rightly or not.
  */
 #include "client.h"
 
@@ -27,7 +28,7 @@
 
 enum { EVENTS = 256, RECEIVE = 65536, HEAD = 65536, EXACT = 2048, HALVES = 1024, DOUBLINGS = 40, PAUSE = 10000000 };
 enum body { IN_HEAD, OF_LENGTH, TO_END, CHUNKED };
-static const double LEAST_PATIENCE = 1, PATIENCE = 3, LONG_PATIENCE = 30;
+static const double LEAST_PATIENCE = 1, PATIENCE = 3, LONG_PATIENCE = 30, NOBODY_LISTENS = 1;
 
 struct request { const char *octets; size_t size; bool headless; int status; uint64_t due; };
 struct connection {
@@ -49,7 +50,7 @@ static struct request *requests;
 static size_t request_count, next_request, due_count, connection_count, waiting_first, waiting_count, waiting_room;
 static struct connection *connections;
 static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, begun, opened, over,
-    connected, unsaid;
+    connected, unsaid, refused_since;
 static double sum_time;
 static double rate;
 static bool ending;
@@ -124,6 +125,8 @@ static void note(uint64_t due, bool right, const struct request *request, int wh
 
 static void lose(struct connection *connection, enum kind kind) {
     errors[kind]++;
+    if (kind == CONNECT && refused_since == 0)
+        refused_since = now();
     if (connection->busy)
         note(connection->due, false, connection->request, kind);
     leave(connection, PAUSE);
@@ -279,6 +282,7 @@ static void handle(struct connection *connection, uint32_t events) {
             return;
         }
         connection->connecting = false;
+        refused_since = 0;
         connected++;
         watch(connection, EPOLLIN);
         if (connection->busy) {
@@ -425,7 +429,8 @@ int main(int argc, char **argv) {
         for (; due <= time && due < over; due = next_due(due))
             enqueue(due);
         size_t busy = hand_out(time);
-        if (time >= over + patience || (ending && busy + waiting_count == 0))
+        bool is_gone = refused_since && time >= refused_since + (uint64_t)(NOBODY_LISTENS * 1e9);
+        if (time >= over + patience || (ending && busy + (is_gone ? 0 : waiting_count) == 0))
             break;
         uint64_t until = ending ? over + patience : due < over ? due : over;
         uint64_t gap = until <= time ? 1 : until - time < PAUSE ? until - time : PAUSE;

@@ -19,6 +19,8 @@ from loadtests.measure import histogram
 from loadtests.network.port import LOOPBACK
 
 SOURCE = Path(__file__).with_name("replay.c")
+LONG_PATIENCE = 30.0
+"""Seconds that it waits for answers to what was sent at recorded times; as in the source."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def drive(
         command = [str(compiled.program(SOURCE)), host, str(port), str(connections), f"{warm:g}"]
         command += [f"{seconds:f}", f"{-1 if moments else rate:g}"]
         command += [str(seed), str(asked), str(counts), *([str(told)] if outcomes else [])]
-        load = run(command, warm + seconds, core)
+        # At recorded times it waits for what was sent, which its end by force is not to cut off.
+        load = run(command, warm + seconds + (LONG_PATIENCE if moments else 0), core)
         answered, *times = counts.read_text(encoding="ascii").splitlines()
         rows = [line.split() for line in times]
         counted = histogram.record((int(time) for time, _ in rows), (int(n) for _, n in rows))
