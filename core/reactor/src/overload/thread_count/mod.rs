@@ -1,8 +1,8 @@
 //! Decides how many threads serve, with `threads = auto`: a function of figures and time.
 //!
 //! - **One more** if requests have waited for a thread for [`STANDING`] milliseconds, none is free, and another one could run:
-//!   the interpreter and a processor are free, because threads wait for something else. FrankenPHP has the same rule with the
-//!   processor alone.
+//!   the interpreter and a processor are free, because threads wait for something else. Two looks one after another have to find
+//!   that, or one if it is so for [`OFTEN_FREE`] of the time. FrankenPHP has the same rule with the processor alone.
 //! - **Fewer** if some had nothing to do for two times [`HALF`] milliseconds, and if another one could never run: then so many
 //!   threads only take interpreter and processor from each other.
 //! - **As many as before** in an overload, which more threads would only make larger, and between the two shares of time
@@ -25,6 +25,8 @@ pub(crate) const STANDING: u64 = 5;
 const FULL: f64 = 0.03;
 /// Looks one after another that must have found so: between two threads that want the interpreter, it is free for a moment.
 const FREE_LOOKS: u32 = 2;
+/// One look is enough if another one could run for such a share of the time: then it is no such moment.
+const OFTEN_FREE: f64 = 0.05;
 /// Threads end if another one could run for a smaller share. Less than [`FULL`], so that the number stays where it is between both.
 const HELD: f64 = 0.004;
 /// Milliseconds for which that must be so, each time.
@@ -103,7 +105,7 @@ impl ThreadCount {
             least,
             most,
             waiting_since: None,
-            free: 1.0,
+            free: FULL,
             asked: now,
             free_looks: 0,
             held_since: None,
@@ -141,7 +143,8 @@ impl ThreadCount {
             return Change::None;
         }
         let may_add = has_memory && threads < self.most && self.free >= FULL;
-        if may_add && could_run == Some(true) && self.free_looks >= FREE_LOOKS && self.waited(now) >= STANDING {
+        let free_looks = if self.free >= OFTEN_FREE { 1 } else { FREE_LOOKS };
+        if may_add && could_run == Some(true) && self.free_looks >= free_looks && self.waited(now) >= STANDING {
             self.ending = 1;
             if self.held_end.take().is_some_and(|ended| now < ended + REGRET) {
                 self.kept_until = now + KEPT;
@@ -150,6 +153,9 @@ impl ThreadCount {
         }
         let held = match self.held_since {
             Some(since) if now >= since + HELD_FOR && now >= self.kept_until => {
+                if self.held_end.is_none_or(|ended| now >= ended + REGRET) {
+                    self.ending = 1;
+                }
                 (self.held_since, self.held_end) = (Some(now), Some(now));
                 let ending = self.ending.min(threads / ENDING_SHARE).max(1);
                 self.ending = 2 * ending;

@@ -323,6 +323,16 @@ fn one_look_is_not_enough() {
 }
 
 #[test]
+fn one_look_is_enough_if_another_thread_could_often_run() {
+    let mut count = ThreadCount::new(LEAST, MOST, 0);
+    for now in (0..1_000).step_by(5) {
+        assert_eq!(count.decide(&Look { waits: false, ..look(now, now % 20 == 0) }), Change::None);
+    }
+    assert_eq!(count.decide(&look(1_005, false)), Change::None);
+    assert_eq!(count.decide(&look(1_010, true)), Change::Add);
+}
+
+#[test]
 fn idle_threads_end_after_the_whole_window() {
     let mut count = ThreadCount::new(LEAST, MOST, 0);
     let mut idle = |now, idle| count.decide(&Look { waits: false, could_run: None, idle, ..look(now, true) });
