@@ -528,7 +528,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
 
-@pytest.mark.parametrize("words", [["--seconds=0.5"], ["--seconds=0.5", "--rate=100"]])
+@pytest.mark.parametrize("words", [["--seconds=3"], ["--seconds=0.5", "--rate=100"]])
 def test_a_server_that_ends(
     words: list[str], tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
