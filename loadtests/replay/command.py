@@ -182,8 +182,8 @@ def _closed(options: argparse.Namespace, command: str) -> int:
     """Connections that ask again as soon as they are answered."""
     if options.chain or options.events or options.websocket or options.h2:
         raise LabError("this load needs a --rate")
-    words, many = server.asked(options).words, _connections(options)
-    asked = [one.headed(options.headers) for one in server.asked(options).requests]
+    workload, many = server.asked(options), _connections(options)
+    asked = [one.headed(options.headers) for one in workload.requests]
 
     def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
         if place.tls:
@@ -193,7 +193,7 @@ def _closed(options: argparse.Namespace, command: str) -> int:
         seen = replay.drive(place.port, lasts, many, hosted, **how)
         return _told(seen, asked, closed=True)
 
-    label = f"{server.name(options)}, {words}, {many} connections"
+    label = f"{server.name(options)}, {workload.words}, {many} connections"
     return _measure(options, command, label, (), drive, asked[0].target)
 
 

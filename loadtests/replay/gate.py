@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loadtests.measure import disturbance, histogram
-from loadtests.replay.report import used
+from loadtests.replay.report import answered_rate, used
 from loadtests.reporting.cells import brief
 from loadtests.reporting.model import MIB
 from loadtests.store import Record
@@ -72,7 +72,7 @@ def values(sample: Record) -> dict[str, float]:
         if sample["requests"]
     }
     failed = sum(sample["errors"].values())
-    found["rate"] = sample["requests"] / max(sample["seconds"], 1e-3)
+    found["rate"] = answered_rate(sample)
     found["failed"] = failed / max(sample["due"], 1) * 100
     _, cpu, pss = used(sample)
     used_ = {"cpu": cpu, "memory": pss and pss * MIB}
@@ -108,9 +108,9 @@ def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condit
     return told
 
 
-def _measured(sample: Record, one: Condition) -> str:
+def _measured(sample: Record, one: Condition, known: dict[str, float]) -> str:
     """What was measured of the quantity of a condition, in words."""
-    value = values(sample).get(one.name)
+    value = known.get(one.name)
     if value is None:
         return f"{one.name} is not known"
     unit = {"/s": " requests a second", "us": " µs a request"}.get(UNITS[one.name])
@@ -123,14 +123,14 @@ def _measured(sample: Record, one: Condition) -> str:
 def exit_code(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> int:
     """Returns that of the conditions; else 1 if no answer was right, or the server has ended."""
     code = thresholds.exit_code({outcome for _, outcome in judged}, strict=strict)
-    return code or int(not sample["requests"] or bool(sample.get("server_failed")))
+    return code or int(not sample["requests"] or bool(sample.get("server_ended")))
 
 
 def words(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> list[str]:
     """What became of each condition, with what was measured, and the exit code."""
-    lines = []
+    lines, known = [], values(sample)
     for one, outcome in judged:
-        told, known = _measured(sample, one), values(sample)
+        told = _measured(sample, one, known)
         if outcome == UNKNOWN and one.name in known:
             told += f", {_doubt(sample, one, known)}"
         lines.append(f"{_WORDS[outcome]}: {one.text} ({told})")

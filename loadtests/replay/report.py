@@ -83,7 +83,7 @@ def _cells(one: Record) -> dict[str, str]:
     known: dict[str, float | None] = {
         **due,
         "answered": one["requests"],
-        "answered, /s": one["requests"] / max(one["seconds"], 1e-3),
+        "answered, /s": answered_rate(one),
         "failed": sum(one["errors"].values()),
         **(quantiles if one["requests"] else {}),
         "client busy, % of its core": one["client_busy"] * 100,
@@ -189,6 +189,11 @@ def _course(sample: Record) -> list[Part]:
     ]
 
 
+def answered_rate(one: Record) -> float:
+    """Right answers per second."""
+    return float(one["requests"] / max(one["seconds"], 1e-3))
+
+
 def used(one: Record) -> tuple[float | None, float | None, float | None]:
     """CPU time in percent of a core and µs a request, and bytes of the server, where known."""
     cpu = one.get("server_cpu")
@@ -235,15 +240,12 @@ def _answer(sample: Record) -> str:
     if not sample["requests"]:
         found = f"None of {due} {what} was answered rightly"
     else:
-        rate = sample["requests"] / max(sample["seconds"], 1e-3)
-        found += (
-            f", {brief(rate)} a second, half of them within {half} ms and 99 % within {most} ms"
-        )
+        pace = brief(answered_rate(sample))
+        found += f", {pace} a second, half of them within {half} ms and 99 % within {most} ms"
     if (left_out := sample.get("left_out")) is not None:
         log = f" Left out of {left_out + sample['lines']:,} lines of the log: {left_out:,}"
         course += f"{log} (other methods than GET and HEAD, 5xx, no time)." * bool(left_out)
         course += " A status that the log has counts as right, like 2xx and 3xx."
-    ended = sample.get("server_failed")
-    if ended:
-        busy = f"The server was gone in the end: {ended}. {busy}"
+    if sample.get("server_ended"):
+        busy = f"The server was gone in the end: {sample['server_failed']}. {busy}"
     return f"{busy}{found}{f'; failed: {kinds}' * bool(kinds)}.{course}{server}"

@@ -144,6 +144,14 @@ class Usage:
         known = self._server.processes()
         return resources.cpu_seconds(known) + resources.reaped_seconds(known)
 
+    @staticmethod
+    def _has_ended(server: Processes) -> bool:
+        """Whether it is gone; a worker that is replaced while it is looked at is none."""
+        try:
+            return not server.processes()
+        except ServerFailure:
+            return True
+
     def __enter__(self) -> Usage:
         self._before, self._began = disturbance.read(), self._seconds()
         return self
@@ -158,6 +166,7 @@ class Usage:
                 used = resources.memory(self._server.processes())
             except ServerFailure as failure:
                 self.record["server_failed"] = str(failure)
+                self.record["server_ended"] = self._has_ended(self._server)
                 return
             self.record |= {"server_cpu": cpu, "pss": used.pss, "processes": used.processes}
         if self._server or self._elsewhere:

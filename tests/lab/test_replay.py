@@ -510,6 +510,13 @@ def test_a_gate_without_an_answer(tmp_path: Path, lab: Any) -> None:
     assert (suite.attrib["tests"], suite.attrib["errors"]) == ("1", "1")
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_process_that_ends_is_not_the_server(ended: bool) -> None:
+    """A worker may be replaced just when the server is looked at."""
+    sample = loaded([10], server_failed="one of its processes ended", server_ended=ended)
+    assert gate.exit_code(sample, [], strict=False) == int(ended)
+
+
 MORTAL = """
 import http.server, os, sys
 from itertools import count
