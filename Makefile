@@ -76,6 +76,8 @@ asked   = $(findstring https,$(BIND) $(OPTIONS))$(findstring tls,$(OPTIONS))$(fi
 rust    = $(python) core/bootstrap.py run
 # Says what it does and how far it is. Quiet itself, so that a step is one line.
 install = @$(built) $(python) core/bootstrap.py install
+# What extras of setup.cfg name.
+tools   = @$(python) core/bootstrap.py tools
 sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
@@ -260,29 +262,29 @@ $(all): $(VENV)/run.ready
 	@touch $@
 
 $(VENV)/test.ready: setup.cfg | $(all)
-	$(install) --editable '.[gevent,uvloop,test,lab,docs]'
+	$(tools) gevent uvloop test lab docs
 	@touch $@
 
 $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --editable '.[lint]'
+	$(tools) lint
 	@touch $@
 
 $(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --editable '.[docs]'
+	$(tools) docs
 	@touch $@
 
 # What tests and lint need from pip, without the source: .ci/run has it fetched while the source is compiled.
 fetch: $(VENV)/venv.ready
-	@$(python) core/bootstrap.py tools gevent uvloop test lab docs lint
+	$(tools) gevent uvloop test lab docs lint
 	@touch $(VENV)/test.ready $(VENV)/lint.ready
 
 # Only its tools: the source is not built for this machine.
 $(VENV)/wheels.ready: setup.cfg | $(VENV)/venv.ready
-	$(python) core/bootstrap.py tools wheels
+	$(tools) wheels
 	@touch $@
 
 $(VENV)/lab.ready: setup.cfg | $(all)
-	$(install) --editable '.[dev,gevent,pages,lab]'
+	$(tools) dev gevent pages lab
 	@touch $@
 
 $(VENV)/peers.ready: loadtests/servers/peers.txt | $(VENV)/lab.ready

@@ -1,7 +1,7 @@
 """Makes the virtual environment, and installs Rust where there is none, before `make` builds.
 
     bootstrap.py venv FOLDER        a virtual environment with pip and the build tools
-    bootstrap.py install WHAT ...   what pip installs, the source (`.`, '.[test]') or packages
+    bootstrap.py install WHAT ...   the source, as pip's options and arguments say: `--editable .`
     bootstrap.py tools EXTRA ...    the packages of extras of setup.cfg
     bootstrap.py run COMMAND ...    the command, with a Rust toolchain on its PATH
 
@@ -33,6 +33,18 @@ BUILD_TOOLS = ["setuptools>=77", "setuptools-rust>=1.10"]
 RUSTUP = "https://static.rust-lang.org/rustup/dist/%s/rustup-init"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMPONENTS = ["clippy", "rustfmt"]
+#: Where pip finds packages, and uv's names for it.
+UV_SETTINGS = {
+    "cert": "SSL_CERT_FILE",
+    "find-links": "UV_FIND_LINKS",
+    "index-url": "UV_DEFAULT_INDEX",
+}
+#: Settings of pip that do not say what is installed.
+NO_SOURCE = (
+    *("cache-dir", "config-file", "default-timeout", "disable-pip-version-check"),
+    *("no-cache-dir", "no-color", "no-input", "no-warn-script-location", "progress-bar"),
+    *("quiet", "retries", "root-user-action", "timeout", "verbose"),
+)
 
 
 def stop(text: str) -> None:
@@ -135,9 +147,10 @@ def install_tools(extras: "list[str]") -> None:
     packages = [line for line in lines if line and not line.startswith("#")]
     from progress import Step
 
-    names = " and ".join(extras)
-    with Step("packages", f"of setup.cfg for {names}: a minute or two the first time") as step:
-        run_pip(packages, dict(os.environ), step.report)
+    names = ", ".join(extras)
+    with Step("packages", f"of setup.cfg for {names}: half a minute the first time") as step:
+        if not run_uv(packages, step.report):
+            run_pip(packages, dict(os.environ), step.report)
 
 
 # Rust
@@ -305,18 +318,10 @@ def install(arguments: "list[str]") -> None:
     environment = rust_environment(says_found=True)
     read, write = os.pipe()
     environment = dict(environment, **{PIPE: f"/proc/{os.getpid()}/fd/{write}"})
-    extras = re.findall(r"\[(.*?)\]", " ".join(arguments))
-    if extras:
-        names = " and ".join(extras).replace(",", ", ")
-        text = f"of the extras {names} in setup.cfg: a minute or two the first time"
-        name = "packages"
-    else:
-        name = "compiling"
-        before = os.path.isdir(os.path.join(ROOT, "core", "target", "release"))
-        takes = "only what has changed" if before else about()
-        text = f"the core, in Rust: {takes}"
-        if os.environ.get(MODULES):
-            text += "; `make modules` compiles TLS and compression"
+    before = os.path.isdir(os.path.join(ROOT, "core", "target", "release"))
+    text = f"the core, in Rust: {'only what has changed' if before else about()}"
+    if os.environ.get(MODULES):
+        text += "; `make modules` compiles TLS and compression"
     # Built here and not in pip's usual isolation: cargo's work is kept, and no network is needed
     # again.
     options = ["--no-build-isolation", "--config-settings=editable_mode=compat"]
@@ -326,7 +331,7 @@ def install(arguments: "list[str]") -> None:
             for line in lines:
                 report(line.rstrip())
 
-    with Step(name, text) as step:
+    with Step("compiling", text) as step:
         # Not awaited after Ctrl-C: pip's programs have the pipe open until they end.
         reader = threading.Thread(target=read_build, args=(step.report,), daemon=True)
         reader.start()
@@ -340,6 +345,40 @@ def install(arguments: "list[str]") -> None:
             os.close(write)
             if not interrupted:
                 reader.join()
+
+
+def uv_environment() -> "dict[str, str] | None":
+    """The environment in which uv installs from where pip would; None if it cannot be told so."""
+    pip = [sys.executable, "-m", "pip", "config", "list"]
+    answer = subprocess.run(pip, stdout=subprocess.PIPE, encoding="utf-8", check=False)
+    environment = {}  # type: dict[str, str]
+    # What environment variables say comes last, and counts.
+    for line in sorted(answer.stdout.splitlines(), key=lambda line: line.startswith(":env:")):
+        key, _, value = line.partition("=")
+        name = key.rpartition(".")[2]
+        if name in UV_SETTINGS:
+            environment[UV_SETTINGS[name]] = ",".join(value.strip("'\"").split())
+        elif name not in NO_SOURCE:
+            return None
+    return dict(os.environ, **environment) if answer.returncode == 0 else None
+
+
+def run_uv(packages: "list[str]", report: "Callable[[str], None]") -> bool:
+    """Have uv install, in a fifth of the time that pip takes.
+
+    Returns:
+        Whether it did: not where there is no uv for this machine, or pip is told to install from
+        a source that uv is not. Why it fails otherwise, pip says then.
+    """
+    environment = uv_environment()
+    get = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "uv"]
+    quiet = subprocess.DEVNULL
+    if environment is None or subprocess.call(get, stdout=quiet, stderr=quiet) != 0:
+        return False
+    report("uv fetches and installs them")
+    command = [os.path.join(os.path.dirname(sys.executable), "uv"), "pip", "install", "--quiet"]
+    command += ["--python", sys.executable, *packages]
+    return subprocess.call(command, env=environment, stdout=quiet, stderr=quiet) == 0
 
 
 def run_pip(

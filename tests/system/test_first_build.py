@@ -130,25 +130,59 @@ def test_plain_lines_of_make(tmp_path: Path, tools: dict[str, str]) -> None:
     (tmp_path / "modules/pip").mkdir(parents=True)
     (tmp_path / "modules/pip/__init__.py").touch()
     (tmp_path / "modules/pip/__main__.py").write_text(PIP)
-    words = (sys.executable, "-c", OFTEN.format(core=str(ROOT / "core")), "install", ".[test]")
+    words = (sys.executable, "-c", OFTEN.format(core=str(ROOT / "core")), "install", ".")
     env = {**tools, "PYTHONPATH": str(tmp_path / "modules")}
     for fails in (False, True):
         with Program(*words, cwd=tmp_path, env=env) as program:
-            program.wait_log("packages: 2 packages found, werkzeug, ")
+            program.wait_log("compiling: 2 packages found, werkzeug, ")
             (tmp_path / "collected").touch()
-            program.wait_log("packages: 31 of 112 crates, rustls, ")
+            program.wait_log("compiling: 31 of 112 crates, rustls, ")
             (tmp_path / "compiled").touch()
             assert program.wait() == fails
             first, second, *_ = program.log().splitlines()
             assert first == f"toolchain: Rust 1.99 ({tmp_path}/tools/cargo)"
-            assert second.startswith("packages: of the extras test in setup.cfg: ")
+            assert second.startswith("compiling: the core, in Rust: ")
             assert "\r" not in program.log()
             assert ("ERROR: no space" in program.log()) == fails
-            assert ("packages: done in " in program.log()) != fails
-            assert ("pip could not install .[test]: see above why." in program.log()) == fails
+            assert ("compiling: done in " in program.log()) != fails
+            assert ("pip could not install .: see above why." in program.log()) == fails
         for name in ("collected", "compiled"):
             (tmp_path / name).unlink()
         (tmp_path / "fails").touch()
+
+
+@pytest.mark.parametrize(
+    ("settings", "uv"),
+    [
+        ({}, {}),
+        ({"PIP_TIMEOUT": "9", "PIP_CERT": "/ca.pem"}, {"SSL_CERT_FILE": "/ca.pem"}),
+        (
+            {"PIP_CONFIG_FILE": "pip.conf", "PIP_FIND_LINKS": "/here /there"},
+            {"UV_DEFAULT_INDEX": "https://index.example/simple", "UV_FIND_LINKS": "/here,/there"},
+        ),
+        (
+            {"PIP_CONFIG_FILE": "pip.conf", "PIP_INDEX_URL": "https://other.example"},
+            {"UV_DEFAULT_INDEX": "https://other.example"},
+        ),
+        ({"PIP_EXTRA_INDEX_URL": "https://index.example"}, None),
+        ({"PIP_NO_INDEX": "1"}, None),
+    ],
+)
+def test_uv_installs_from_where_pip_would(
+    settings: dict[str, str],
+    uv: dict[str, str] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pip.conf").write_text("[global]\nindex-url = https://index.example/simple\n")
+    for name in [*os.environ]:
+        if name.startswith("PIP_"):
+            monkeypatch.delenv(name)
+    for name, value in {"PIP_CONFIG_FILE": os.devnull, **settings}.items():
+        monkeypatch.setenv(name, value)
+    expected = None if uv is None else {**os.environ, **uv}
+    assert bootstrap.uv_environment() == expected
 
 
 def test_the_line_on_a_terminal() -> None:
