@@ -315,7 +315,7 @@ impl Connection {
     pub fn widen(&mut self, stream: u32) {
         let most = self.options.connection_window() / 2;
         let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
-        if state.window < most && state.unconsumed == 0 && !state.allows_rest() {
+        if state.window < most && !state.allows_rest() {
             state.credit += most - std::mem::replace(&mut state.window, most);
             self.allow_on_stream(stream);
         }

@@ -151,6 +151,14 @@ pub(crate) fn begin_body(connection: &mut Connection, body_spool: &Arc<BodySpool
     let buffers = connection.request.buffers();
     buffers.body = Some(Box::new(IncomingBody::new(body_spool)));
     buffers.throughput = Throughput::begin(clock::now());
+    // A client that knows the length sends all of it without waiting, as long as there is memory for it.
+    if buffers.read_buffer.head.body_length().is_some()
+        && !body_spool.is_exceeded()
+        && let Some(stream) = connection.socket.transport.stream()
+    {
+        stream.widen();
+    }
+    let buffers = connection.request.buffers();
     if buffers.read_buffer.head.expects_continue && buffers.read_buffer.is_drained() {
         buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }

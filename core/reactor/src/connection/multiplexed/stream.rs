@@ -80,6 +80,13 @@ impl Multiplexed {
         }
     }
 
+    /// Lets the client send more at once: what comes is taken as it comes.
+    pub(crate) fn widen(&self, stream: u32) {
+        let mut state = self.lock();
+        state.protocol.widen(stream);
+        self.flush(&mut state);
+    }
+
     /// Takes back the room that was lent, with the content that has come.
     pub(crate) fn take_back(&self, stream: u32) -> Option<Lent> {
         let mut guard = self.lock();

@@ -67,6 +67,11 @@ impl StreamSocket {
         self.connection.lend(self.stream, lent)
     }
 
+    /// See [`Multiplexed::widen`].
+    pub(crate) fn widen(&self) {
+        self.connection.widen(self.stream);
+    }
+
     /// See [`Multiplexed::take_back`].
     pub(crate) fn take_back(&self) -> Option<Lent> {
         self.connection.take_back(self.stream)
