@@ -213,8 +213,9 @@ operate-http2: $(VENV)/lab.ready
 # are left out: they take a second, and an interpreter takes hours.
 miri: $(VENV)/venv.ready
 	$(rust) rustup toolchain install nightly --profile minimal --component miri,rust-src
-	MIRIFLAGS=-Zmiri-disable-isolation $(rust) cargo +nightly miri test --quiet --manifest-path core/Cargo.toml \
-	    --target-dir core/target/miri -p poorhttp-http --lib --test head --test answers
+	for tests in "--lib" "--test protocol -- head:: answers::"; do \
+	    MIRIFLAGS=-Zmiri-disable-isolation $(rust) cargo +nightly miri test --quiet --manifest-path core/Cargo.toml \
+	        --target-dir core/target/miri -p poorhttp-http $$tests || exit 1; done
 
 # In a clone, because the case files are outside of the workspace. Needs `cargo install cargo-mutants`.
 mutants:

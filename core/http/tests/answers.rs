@@ -1,10 +1,6 @@
 //! Protocol cases about responses: what a client reads, and that no byte belongs to another response.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod case;
-
-use case::{Answer, Case, End, answers};
+use crate::case::{Answer, Case, End, answers};
 use poorhttp_http::{Event, Invalid, Limits, ReadBuffer, RequestParser, Response, ServerFields};
 
 const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };

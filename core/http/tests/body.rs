@@ -1,7 +1,5 @@
 //! Bodies: chunks, trailers, limits, and the buffer they pass through.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use poorhttp_http::{Event, Limits, ReadBuffer, RequestParser};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -1,13 +1,8 @@
 //! Protocol cases about requests, with their bytes split in different ways.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod case;
-mod receiver;
-
-use case::{End, requests};
+use crate::case::{self, End, requests};
+use crate::receiver::{Receiver, receive};
 use poorhttp_http::{Event, Limits, ReadBuffer};
-use receiver::{Receiver, receive};
 
 /// Positions to cut bytes in two: all of them, but only a few in the middle of long input.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {

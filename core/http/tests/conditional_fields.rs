@@ -1,7 +1,5 @@
 //! Preconditions, ranges and content codings from request fields.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::ops::Range;
 
 use poorhttp_http::{

@@ -1,16 +1,10 @@
 //! Requests of FastCGI, SCGI and uwsgi from case files, with their bytes cut anywhere.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod case;
-mod packet;
-mod receiver;
-
 use std::collections::BTreeMap;
 
-use packet::{Case, Expected, cases, pack};
+use crate::packet::{Case, Expected, cases, pack};
+use crate::receiver::{Message, Outcome, Receiver};
 use poorhttp_http::{Event, Limits, Protocol, ReadBuffer, RequestParser, Response, ServerFields};
-use receiver::{Message, Outcome, Receiver};
 
 fn receive<'a>(protocol: Protocol, parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut receiver = Receiver { parser: RequestParser::of(protocol), ..Receiver::default() };

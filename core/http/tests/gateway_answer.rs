@@ -1,7 +1,5 @@
 //! Responses in the gateway protocols: status line, FastCGI records, and their end.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use poorhttp_http::{Dialect, Protocol, Reject, Response, ServerFields};
 
 const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"", closing: false };

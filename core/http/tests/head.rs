@@ -1,7 +1,5 @@
 //! Heads: limits, framing, keep-alive, and the positions of their parts.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use poorhttp_http::{Event, Head, Limits, Protocol, ReadBuffer, RequestParser, Version, split_target};
 
 /// The first head of `bytes` with its bytes, or the status of its refusal.

@@ -1,7 +1,5 @@
 //! Interim responses (1xx): their bytes, and that the final response is the same with them and without.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use poorhttp_http::{Event, Invalid, Limits, Protocol, ReadBuffer, RequestParser, Response, ServerFields};
 
 /// A response to an earlier, pipelined request.

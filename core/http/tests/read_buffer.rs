@@ -1,7 +1,5 @@
 //! The receive buffer: its capacity, when it grows or shrinks; the head of a request in it stays intact.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use poorhttp_http::{Event, Limits, ReadBuffer, RequestParser};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";

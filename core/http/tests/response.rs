@@ -1,7 +1,5 @@
 //! Responses: framing, refused calls, and the content of the buffer.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use poorhttp_http::{Dialect, Ending, Event, Limits, ReadBuffer, Reject, RequestParser, Response, ServerFields};
 
 const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };

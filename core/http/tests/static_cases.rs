@@ -1,12 +1,8 @@
 //! Cases of `tests/cases/static` about conditions, ranges and codings, without files.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod case;
-
 use std::collections::BTreeMap;
 
-use case::{Block, blocks};
+use crate::case::{Block, blocks};
 use poorhttp_http::{
     ConditionalFields, ContentCoding, Event, Limits, Precondition, Ranges, ReadBuffer, RequestParser, Validators,
 };

@@ -1,13 +1,8 @@
 //! Cases of `tests/cases/trust` without a server.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod case;
-mod trust;
-
 use std::collections::BTreeMap;
 
-use trust::{Outcome, cases, handle};
+use crate::trust::{self, Outcome, cases, handle};
 
 /// The environ of a request without proxy headers.
 fn plain(case: &trust::Case) -> BTreeMap<String, String> {
