@@ -182,6 +182,8 @@ pub(super) struct State {
     pub(super) passed: u64,
     /// The client is not read until output is sent.
     pub(super) rests: bool,
+    /// Bytes to be received in the next turn.
+    pub(super) room: usize,
     /// When something was last received, in microseconds of [`clock::precise_us`].
     pub(super) active_at: u64,
     /// [`CoalescedSender`] will send what waits.

@@ -9,12 +9,21 @@ use crate::connection::send_queue::Flushed;
 use crate::limits::SENT_AT_ONCE;
 use crate::sys::{Errno, clock};
 
-/// Bytes received in a turn: content stays in the cache of the processor until its stream has its turn.
+/// Most bytes received in a turn: content stays in the cache of the processor until its stream has its turn.
 pub(super) const ROOM: usize = 64 << 10;
+/// Bytes received in a turn of a connection whose bytes take long.
+const LEAST_ROOM: usize = 4 << 10;
+/// Microseconds for which a turn makes others wait: a connection whose turns take longer receives half as much in the next one.
+const LONG_TURN: u64 = 250;
 
 thread_local! {
     /// What is received is taken from here at once.
     static ROOM_OF_THREAD: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
+}
+
+/// Bytes to receive in the next turn of a connection, after so many microseconds with so much.
+fn next_room(room: usize, lasted: u64) -> usize {
+    if lasted > LONG_TURN { (room / 2).max(LEAST_ROOM) } else { (room * 2).min(ROOM) }
 }
 
 /// Bytes that the streams send together before others than this connection have their turn. Each of them may exceed it by one piece.
@@ -35,8 +44,9 @@ impl Multiplexed {
     }
 
     fn turn_with(&self, hangup: bool, room: &mut [u8]) -> Turn {
-        let (mut turn, mut total) = (Turn::default(), 0);
+        let (mut turn, mut total, began) = (Turn::default(), 0, clock::precise_us());
         let mut state = self.lock();
+        let room = &mut room[..state.room];
         state.note_time();
         state.turns = state.turns.wrapping_add(1);
         self.flush(&mut state);
@@ -46,7 +56,7 @@ impl Multiplexed {
             state.tell_end(&mut turn);
         }
         while !state.has_ended && !state.is_failed && state.protocol.wants_input() {
-            if total >= ROOM {
+            if total >= room.len() {
                 turn.has_more = true;
                 break;
             }
@@ -77,6 +87,7 @@ impl Multiplexed {
         }
         if total > 0 {
             state.active_at = clock::precise_us();
+            state.room = next_room(state.room, state.active_at.saturating_sub(began));
         }
         state.note_partial();
         self.note_change(&mut state);
@@ -286,6 +297,14 @@ mod tests {
             connection.set_slot(stream, (stream, 0), queue);
         }
         (connection, carrier, response)
+    }
+
+    #[test]
+    fn bytes_that_take_long_are_received_a_few_at_a_time() {
+        let rooms = |lasted: u64| std::iter::successors(Some(ROOM), move |&room| Some(next_room(room, lasted)));
+        assert_eq!(rooms(LONG_TURN + 1).take(6).collect::<Vec<_>>(), [65_536, 32_768, 16_384, 8_192, 4_096, 4_096]);
+        assert_eq!(rooms(LONG_TURN).nth(1), Some(ROOM));
+        assert_eq!(next_room(LEAST_ROOM, 0), 2 * LEAST_ROOM);
     }
 
     #[test]
