@@ -132,21 +132,16 @@ def _open(
 
 def _start(this: Trial) -> str:
     """From exec to the first complete answer, `hello`."""
-    with Running(this.server, scenarios.HELLO, core=this.lab.server_core) as running:
+    with this.running(scenarios.HELLO) as running:
         taken = running.first_answer_seconds
     this.figure("seconds", round(taken, 5), "s")
     return f"{taken * 1000:.0f} ms"
 
 
-ALONE: dict[str, tuple[str, Callable[[Trial], str], Sequence[str]]] = {
-    "memory": (
-        "memory, round {}",
-        _memory,
-        (SINGLE, THREADING, "poorhttp forking 4", "bjoern", "gunicorn sync 4"),
-    ),
-    "idle": ("idle", _idle, (SINGLE, THREADING, "fastpysgi", "fastwsgi", "bjoern", "granian")),
+ALONE: dict[str, tuple[Callable[[Trial], str], Sequence[str]]] = {
+    "memory": (_memory, (SINGLE, THREADING, "poorhttp forking 4", "bjoern", "gunicorn sync 4")),
+    "idle": (_idle, (SINGLE, THREADING, "fastpysgi", "fastwsgi", "bjoern", "granian")),
     "start": (
-        "start {}",
         _start,
         (
             *(SINGLE, THREADING, GEVENT),
@@ -154,7 +149,7 @@ ALONE: dict[str, tuple[str, Callable[[Trial], str], Sequence[str]]] = {
         ),
     ),
 }
-"""Experiments without a load: the words for a step, the step, and its servers."""
+"""Experiments without a load, and their servers."""
 EXPERIMENTS = (*LOADED, *ALONE)
 
 
@@ -167,16 +162,9 @@ def steps(lab: Lab, name: str) -> list[Step]:
             name,
             _neighbours if name == "neighbours" else engine.measure,
         )
-    what, action, servers = ALONE[name]
+    action, servers = ALONE[name]
     rounds = {"idle": 1, "start": 20 if lab.rounds > 1 else 5}.get(name, lab.rounds)
-    return [
-        Step(
-            server,
-            f"{what.format(number + 1)}, {server.name}",
-            partial(action, Trial(lab, name, number, server)),
-        )
-        for number, server in engine.in_turns(replace(lab, rounds=rounds), registry.named(servers))
-    ]
+    return engine.rounds(replace(lab, rounds=rounds), name, registry.named(servers), action)
 
 
 def ask_often(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:

@@ -31,7 +31,7 @@ TEN_BYTES = POST + b"\x0f\x0d\x0210"
 def take(trial: Trial) -> str:
     """Opens connections and streams; the memory of each."""
     with ExitStack() as stack:
-        running = stack.enter_context(Running(trial.server, COUNTED, core=trial.lab.server_core))
+        running = stack.enter_context(trial.running(COUNTED))
         try:
             return _take(trial, running, stack)
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,19 +56,16 @@ def scenarios(static: Application) -> Iterator[Streams]:
     """All, in the order of reports."""
     served = {"hello": HELLO, "page": static, "large": static, "post": COUNTED}
     targets = {"page": PAGE, "large": LARGE}
-    for kind, title in KINDS.items():
-        body = POSTED if kind == "post" else b""
-        for secure in (False, True):
-            for connections in CONNECTIONS:
-                for streams in STREAMS:
-                    yield Streams(
-                        name_of(kind, secure, connections, streams),
-                        *(title, served[kind], connections),
-                        target=targets.get(kind, "/"),
-                        body=body,
-                        streams=streams,
-                        secure=secure,
-                    )
+    shapes = itertools.product(KINDS.items(), (False, True), CONNECTIONS, STREAMS)
+    for (kind, title), secure, connections, streams in shapes:
+        yield Streams(
+            name_of(kind, secure, connections, streams),
+            *(title, served[kind], connections),
+            target=targets.get(kind, "/"),
+            body=POSTED if kind == "post" else b"",
+            streams=streams,
+            secure=secure,
+        )
     yield Streams(ONE_AT_A_TIME, KINDS["hello"], HELLO, 16)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from loadtests.clients.registry import CLIENTS
 from loadtests.errors import LabError
-from loadtests.reporting.model import Column, Section, Table, method
+from loadtests.reporting.model import Column, Section, method
 from loadtests.reporting.promises import Places, Promise, mode, of_figures
 from loadtests.servers.certificate import certificate
 from loadtests.servers.fixtures import Fixtures
@@ -17,7 +17,7 @@ from loadtests.servers.registry.wire import EVENTS, HTTP2, http2
 from loadtests.stats.results import Results
 from loadtests.studies import comparison, engine, tables
 from loadtests.studies.comparison import CPU, PSS, RATE, REMARKS
-from loadtests.studies.engine import Lab, Step, Trial, in_turns
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.http2 import attacks, events, memory
 from loadtests.studies.http2.scenarios import (
     CONNECTIONS,
@@ -65,29 +65,21 @@ def measure(trial: Trial, scenario: Streams) -> str:
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The steps of the experiments that were chosen, servers in turns in each."""
-    planned: list[Step] = []
     names = {one.name for one in chosen}
-    labs = {name: replace(lab, rounds=scale.rounds_of(name)) for name in EXPERIMENTS}
-    if REQUESTS in options.names:
-        planned += _requests(labs[REQUESTS], scale, names)
     programs = [one for one in http2(files=False, secure=False) if one.name in names]
-    if MEMORY in options.names:
-        planned += [
-            Trial(labs[MEMORY], MEMORY, number, server).step(memory.take)
-            for number, server in in_turns(
-                labs[MEMORY], [one for one in programs if one.name in MEASURED]
-            )
-        ]
-    if ATTACKS in options.names:
-        planned += [
-            Trial(labs[ATTACKS], ATTACKS, number, server).step(attacks.take)
-            for number, server in in_turns(
-                labs[ATTACKS], [one for one in programs if one.name in scale.amounts.attacked]
-            )
-        ]
-    if events.NAME in options.names:
-        streaming = [one for one in EVENTS if one.name in names]
-        planned += events.steps(labs[events.NAME], streaming)
+    planned: list[Step] = []
+    for name in options.names:
+        own = replace(lab, rounds=scale.rounds_of(name))
+        if name == REQUESTS:
+            planned += _requests(own, scale, names)
+        elif name == MEMORY:
+            known = [one for one in programs if one.name in MEASURED]
+            planned += engine.rounds(own, name, known, memory.take)
+        elif name == ATTACKS:
+            known = [one for one in programs if one.name in scale.amounts.attacked]
+            planned += engine.rounds(own, name, known, attacks.take)
+        else:
+            planned += events.steps(own, [one for one in EVENTS if one.name in names])
     return planned
 
 
@@ -125,22 +117,24 @@ def _scenarios(kind: str, secure: bool) -> dict[str, str]:
 
 def _against(other: str, kinds: Sequence[str], limit: float) -> list[Promise]:
     """CPU time of ours against that of another server, within each round."""
-
-    def promise(kind: str, secure: bool) -> Promise:
-        names = _scenarios(kind, secure)
-
-        def read(results: Results) -> Places:
-            return {
-                f"{words}, {mode(server)}": found
-                for name, words in names.items()
-                for server in OURS
-                if (found := results.ratio(name, server, other, "cpu_us"))
-            }
-
-        what = f"CPU per request, {KINDS[kind]}, {TLS if secure else PLAIN}, of {other}"
-        return Promise(REQUESTS, what, limit, "×", read)
-
-    return [promise(kind, secure) for kind in kinds for secure in (False, True)]
+    return [
+        Promise(
+            REQUESTS,
+            f"CPU per request, {KINDS[kind]}, {TLS if secure else PLAIN}, of {other}",
+            limit,
+            "×",
+            comparison.places(
+                Results.ratio,
+                {
+                    f"{words}, {mode(server)}": (name, server, other, "cpu_us")
+                    for name, words in _scenarios(kind, secure).items()
+                    for server in OURS
+                },
+            ),
+        )
+        for kind in kinds
+        for secure in (False, True)
+    ]
 
 
 def _against_h1(results: Results) -> Places:
@@ -186,15 +180,12 @@ def _memory(results: Results) -> list[Section]:
     ]
     if not rows:
         return []
-    columns = [
-        Column("server"),
+    columns = (
+        "server",
         Column("idle connection", "KiB", 1, KIB),
         Column(f"{memory.STREAMS} streams that wait for content", "KiB", 0, KIB),
-    ]
-    names = [str(row[0]) for row in rows]
-    return [
-        Section("Memory", parts=[Table(f"{NAME}-memory", "", columns, rows, tables.ours(names))])
-    ]
+    )
+    return [Section("Memory", parts=[tables.table(f"{NAME}-memory", "", columns, rows)])]
 
 
 STUDY = Study(
