@@ -179,6 +179,22 @@ def table(
     )
 
 
+def of_figures(
+    results: Results,
+    experiment: str,
+    name: str,
+    servers: Iterable[str],
+    measures: Sequence[Measure],
+    ranking: str,
+    first: str = "server",
+    note: str = "",
+) -> Table:
+    """A line for each server, all measures of an experiment."""
+    columns = [Column(first), *(measure.column for measure in measures)]
+    rows = ([one, *(m.read(results, experiment, one) for m in measures)] for one in servers)
+    return tables.table(name, "", columns, rows, note, ranking)
+
+
 def section(
     results: Results,
     name: str,

@@ -2,7 +2,6 @@
 
 Each host is a network namespace (`loadtests.network`).
 
-- `members`: hosts with a server each, and a balancer before them.
-- `balancer`: HAProxy and nginx with their configurations.
+- `members`: hosts with a server each, and HAProxy or nginx before them.
 - `study`: does it under a steady load (`loadtests.clients.steady`); promised figures, report.
 """

@@ -10,9 +10,9 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from loadtests.clients.steady.connection import Fault
 from loadtests.clients.steady.handle import STEADY, SteadyClients
 from loadtests.clients.steady.tally import State
 from loadtests.errors import LabError, ServerFailure
@@ -20,18 +20,19 @@ from loadtests.measure.cpu_affinity import USABLE
 from loadtests.measure.waiting import patience, wait_until
 from loadtests.network.hosts import Network, Unavailable
 from loadtests.reporting import faults
-from loadtests.reporting.model import Axis, Column, Section, Table, method
+from loadtests.reporting.model import Axis, Column, Section, method
 from loadtests.reporting.promises import Promise, all_finished, none, of_figures
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.cluster import balancer, members
-from loadtests.studies.cluster.balancer import CONNECT, NOTICED, PORT
-from loadtests.studies.cluster.members import Cluster, Member
+from loadtests.studies import comparison
+from loadtests.studies.cluster import members
+from loadtests.studies.cluster.members import CONNECT, NOTICED, PORT, Cluster, Member
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 from loadtests.studies.tables import bars, ranked, scaled
 
+LAST = "last request that failed was sent after"
 APPLICATION = "loadtests.apps.operated:application"
 CLIENTS = {**STEADY, "patient": 10, "posting": 8, "pipelining": 0}
 """More that are in hand for a while. A balancer that answers one of several pipelined requests with
@@ -84,9 +85,8 @@ def loaded(setup: Setup) -> Iterator[tuple[Cluster, SteadyClients]]:
             network = stack.enter_context(Network(*members.NAMES))
         except Unavailable as reason:
             raise LabError(str(reason)) from None
-        cluster = stack.enter_context(
-            Cluster(network, setup.balancer, folder, APPLICATION, variable="LOADTESTS_VERSION")
-        )
+        what = APPLICATION, "LOADTESTS_VERSION"
+        cluster = stack.enter_context(Cluster(network, setup.balancer, folder, *what))
         if setup.delay:
             for member in cluster.members:
                 member.host.disturb(delay=setup.delay)
@@ -120,19 +120,15 @@ def _told(state: State) -> str:
     return f"{state.requests:,} answered, {state.failed} failed {state.kinds or ''}"
 
 
-def rolling(how: Callable[[Member, str], None]) -> Callable[[Round], str]:
+def rolling(this: Round, how: Callable[[Member, str], None]) -> str:
     """All hosts, one after the other: the next one when the one before is in use again."""
-
-    def run(this: Round) -> str:
-        with loaded(this.server) as (cluster, load):
-            for number, member in enumerate(cluster.members, 2):
-                how(member, str(number))
-                _wait(lambda: str(number) in load.state().versions, f"version {number} answers")  # noqa: B023
-            state = this.conclude(load)
-        this.figure("hosts restarted", len(cluster.members))
-        return _told(state)
-
-    return run
+    with loaded(this.server) as (cluster, load):
+        for number, member in enumerate(cluster.members, 2):
+            how(member, str(number))
+            _wait(lambda: str(number) in load.state().versions, f"version {number} answers")  # noqa: B023
+        state = this.conclude(load)
+    this.figure("hosts restarted", len(cluster.members))
+    return _told(state)
 
 
 def cut(this: Round) -> str:
@@ -149,7 +145,13 @@ def cut(this: Round) -> str:
         lost.host.mend()
         mended = time.monotonic()
         pids = set(lost.pids())
-        _wait(lambda: _last(load.state(), pids) > mended, "the host is used again")
+
+        def last() -> float:
+            """When one of these has last answered."""
+            seen = load.state().processes
+            return max((seen[pid].last for pid in pids & seen.keys()), default=0.0)
+
+        _wait(lambda: last() > mended, "the host is used again")
         back = time.monotonic() - mended
         state = this.conclude(load)
         elsewhere = {request for member in others for request in _requests(member)}
@@ -159,31 +161,26 @@ def cut(this: Round) -> str:
         for fault in state.faults
         if fault.asked not in known | elsewhere and fault.began <= at + noticed
     ]
-    this.figure("in its hands", in_hand)
-    this.figure("failed that it had in hand", _count(arrived))
-    this.figure("failed on the way to it", _count(on_the_way))
-    this.figure("failed otherwise", state.failed - _count(arrived) - _count(on_the_way))
-    this.figure("noticed after", noticed, "s")
+    had, way = (sum(fault.requests for fault in faults) for faults in (arrived, on_the_way))
     last_sent = max((fault.began - at for fault in state.faults), default=0.0)
-    this.figure("last request that failed was sent after", max(0.0, last_sent), "s")
     last_told = max((fault.at - at for fault in state.faults), default=0.0)
-    this.figure("last client was told after", last_told, "s")
-    this.figure("used again after", back, "s")
+    for name, value, unit in (
+        ("in its hands", in_hand, ""),
+        ("failed that it had in hand", had, ""),
+        ("failed on the way to it", way, ""),
+        ("failed otherwise", state.failed - had - way, ""),
+        ("noticed after", noticed, "s"),
+        (LAST, max(0.0, last_sent), "s"),
+        ("last client was told after", last_told, "s"),
+        ("used again after", back, "s"),
+    ):
+        this.figure(name, value, unit)
     return f"{in_hand} in its hands, noticed after {noticed:.2f} s; {_told(state)}"
-
-
-def _count(faults: Sequence[Fault]) -> int:
-    return sum(fault.requests for fault in faults)
 
 
 def _requests(member: Member) -> list[str]:
     """The request lines that a server has had in hand."""
     return member.requests.read_text(encoding="latin-1").splitlines()
-
-
-def _last(state: State, pids: set[int]) -> float:
-    """When one of these has last answered."""
-    return max((seen.last for pid, seen in state.processes.items() if pid in pids), default=0.0)
 
 
 def _wait(condition: Callable[[], bool], what: str) -> None:
@@ -192,15 +189,14 @@ def _wait(condition: Callable[[], bool], what: str) -> None:
 
 
 EXPERIMENTS: dict[str, Callable[[Round], str]] = {
-    "rolling-reload": rolling(Member.reload),
-    "rolling-replace": rolling(Member.replace),
+    "rolling-reload": partial(rolling, how=Member.reload),
+    "rolling-replace": partial(rolling, how=Member.replace),
     "cut": cut,
 }
 
 
 def plan(lab: Lab, scale: Scale, setups: Sequence[Setup], options: Namespace) -> list[Step]:
     """All rounds of the chosen experiments, every setup once a round."""
-    del scale
     return [
         Round(lab, name, number, setup).step(EXPERIMENTS[name])
         for name in options.names
@@ -210,7 +206,6 @@ def plan(lab: Lab, scale: Scale, setups: Sequence[Setup], options: Namespace) ->
 
 
 NAMES = {setup.name: setup.name for setup in SETUPS}
-LAST = "last request that failed was sent after"
 
 
 def _none(experiment: str, what: str, figure: str = "failed") -> Promise:
@@ -245,7 +240,8 @@ GAP = "longest time without any answer"
 COMMON = (figures(Column(GAP, "ms", 0, 1e3), max, "gap"), _sum("requests"))
 P50, P99 = (figures(Column(name, "ms", 1, 1e3), statistics.median) for name in ("p50", "p99"))
 SLOWEST = figures(Column("slowest quick request", "ms", 0, 1e3), max, "longest")
-LOAD = (*COMMON, _sum("failed"), P50, P99, SLOWEST)
+ROUNDS = figures(Column("rounds"), lambda found: float(len(found)), "requests")
+LOAD = (*COMMON, _sum("failed"), P50, P99, SLOWEST, ROUNDS)
 CUT = (
     *COMMON,
     _sum("in its hands"),
@@ -256,7 +252,7 @@ CUT = (
     _longest("last that failed was sent after", LAST),
     _longest("last client was told after"),
     _longest("used again after"),
-    P99,
+    *(P99, ROUNDS),
 )
 KINDS = {
     "rolling-reload": ("Three hosts reload in turn (HUP)", LOAD),
@@ -272,8 +268,8 @@ def report(results: Results) -> list[Section]:
         for experiment, (title, measures) in KINDS.items()
         if any(results.values(experiment, name, "requests") for name in NAMES)
     ]
-    clients, interval = sum(CLIENTS.values()), balancer.INTERVAL * 1000
-    how = method(__file__, clients=clients, interval=interval, balancer=balancer)
+    clients, interval = sum(CLIENTS.values()), members.INTERVAL * 1000
+    how = method(__file__, clients=clients, interval=interval, balancer=members)
     return [*sections, *faults.sections("cluster", results), how]
 
 
@@ -286,13 +282,8 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
         for name in NAMES
         if (found := results.values(experiment, name, "gap"))
     }
-    rounds = {name: float(len(results.values(experiment, name, "requests"))) for name in NAMES}
-    names = ranked(gaps, [name for name in NAMES if rounds[name]])
-    heads = [Column("balancer"), *(measure.column for measure in measures), Column("rounds")]
-    rows = [
-        [name, *(measure.read(results, experiment, name) for measure in measures), rounds[name]]
-        for name in names
-    ]
+    known = [name for name in NAMES if results.values(experiment, name, "requests")]
+    names = ranked(gaps, known)
     answer = f"{total('failed')} of {total('requests')} requests failed"
     if gaps:
         longest, name = max((found.median, name) for name, found in gaps.items())
@@ -307,7 +298,10 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
                 {"": gaps},
                 subtitle="The longest and the shortest of the rounds; less is better",
             ),
-            Table(f"cluster-{experiment}", "", heads, rows, ranking=GAP),
+            comparison.of_figures(
+                *(results, experiment, f"cluster-{experiment}", names),
+                *(measures, GAP, "balancer"),
+            ),
         ],
         answer=f"{answer}.",
     )

@@ -184,7 +184,7 @@ class Trial(engine.Trial):
     kind: Kind
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[tuple[Running, Author]]:
+    def serving(self) -> Iterator[tuple[Running, Author]]:
         """The server with a new project, when both have come to rest."""
         with projects.made(self.kind) as project:
             if self.number == 0:
@@ -197,7 +197,7 @@ class Trial(engine.Trial):
     @contextlib.contextmanager
     def browsed(self, clients: Mapping[str, int]) -> Iterator[tuple[Author, Browsers]]:
         """The same while clients ask; what they were told is judged and stored at the end."""
-        with self.running() as (running, author):
+        with self.serving() as (running, author):
             with Browsers(running.port, clients, self.lab.client_core) as browsers:
                 time.sleep(0.2)
                 yield author, browsers
@@ -297,7 +297,7 @@ def quick(trial: Trial) -> str:
 
 def idle(trial: Trial) -> str:
     """CPU time while nothing changes and nobody asks, with 5,000 files."""
-    with trial.running() as (running, _):
+    with trial.serving() as (running, _):
         time.sleep(1)
         before = running.processes()
         used, began = resources.cpu_seconds(before), time.monotonic()
@@ -313,7 +313,7 @@ def idle(trial: Trial) -> str:
 
 def memory(trial: Trial) -> str:
     """PSS after requests, and again after saves where they are noticed."""
-    with trial.running() as (running, author):
+    with trial.serving() as (running, author):
         start = _memory(trial, running, AT_START)
         if trial.server is not SERVE:
             with Browsers(running.port, {"once": 1}, trial.lab.client_core) as browsers:
