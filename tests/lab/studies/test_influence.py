@@ -14,8 +14,8 @@ from loadtests.clients.registry import Client
 from loadtests.errors import LabError
 from loadtests.servers import registry
 from loadtests.stats.results import Results
-from loadtests.studies.influence import study as influence
-from loadtests.studies.influence.variation import Grid, grid, largest
+from loadtests.studies import influence
+from loadtests.studies.influence import Grid, grid, largest
 from tests.lab.studies.small_run import run, tables
 
 MADE_UP = ("slow", "middle", "fast")
