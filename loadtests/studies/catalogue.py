@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadtests.studies import (
     auto,
+    cluster,
     compress,
     content,
     deadconn,
@@ -23,7 +24,6 @@ from loadtests.studies import (
 )
 from loadtests.studies.balance import study as balance
 from loadtests.studies.bench import study as bench
-from loadtests.studies.cluster import study as cluster
 from loadtests.studies.develop import study as develop
 from loadtests.studies.http2 import study as http2
 from loadtests.studies.memory import study as memory

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from statistics import fmean
 from typing import Any
 
+from loadtests.clients.connection import Connection
 from loadtests.clients.native import fetch
 from loadtests.clients.native.fetch import Traced
 from loadtests.errors import ServerFailure
@@ -59,6 +61,23 @@ def settled(running: Running) -> float:
             return spent
         before = now
         time.sleep(SETTLING)
+
+
+def ask_often(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:
+    """Asks for `count` answers, on a new connection whenever the server has closed the last.
+
+    `requests` are sent in turn; by default always that of the scenario.
+    """
+    requests = requests or [running.request]
+    answers = 0
+    while answers < count:
+        before = answers
+        with Connection(running.port) as connection, suppress(ServerFailure, OSError):
+            while answers < count:
+                connection.ask(requests[answers % len(requests)])
+                answers += 1
+        if answers == before:
+            raise ServerFailure("a new connection got no answer")
 
 
 def load(

@@ -28,8 +28,8 @@ from loadtests.servers.registry.develop import MODES, OURS, SERVE, SERVERS, Relo
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
 from loadtests.studies import engine
-from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step, in_turns
+from loadtests.studies.sample import ask_often
 from loadtests.studies.study import Scale, scales
 
 LIMIT = patience(10.0)

@@ -16,10 +16,11 @@ from loadtests.clients.http2_frames import (
 )
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
+from loadtests.servers.application import Application
 from loadtests.servers.running import Running
 from loadtests.studies.engine import Trial
-from loadtests.studies.http2.scenarios import COUNTED
 
+COUNTED = Application("loadtests/apps", "counted")
 CONNECTIONS = 200
 """Idle ones, each after a request."""
 BUSY, STREAMS = 20, 100

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import itertools
 from argparse import Namespace
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from loadtests.clients import external
+from loadtests.clients.load import Job, Load
 from loadtests.clients.registry import CLIENTS
 from loadtests.errors import LabError
 from loadtests.reporting.model import Column, Section, method
 from loadtests.reporting.promises import Places, Promise, mode, of_figures
+from loadtests.servers.application import Application
 from loadtests.servers.certificate import certificate
 from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import EVENTS, HTTP2, http2
 from loadtests.stats.results import Results
 from loadtests.studies import comparison, engine, tables
+from loadtests.studies.bench.scenarios import HELLO, Scenario
 from loadtests.studies.comparison import CPU, PSS, RATE, REMARKS
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.http2 import attacks, events, memory
-from loadtests.studies.http2.scenarios import (
-    CONNECTIONS,
-    FILES,
-    KINDS,
-    ONE_AT_A_TIME,
-    PLAIN,
-    STREAMS,
-    TLS,
-    Streams,
-    name_of,
-    scenarios,
-)
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
 NAME = "http2"
+PAGE, LARGE = "/page.html", "/large.bin"
+POSTED = bytes(1_000_000)
+KINDS = {
+    "hello": "13-byte answer",
+    "page": "file of 1.5 KB",
+    "large": "file of 10 MB",
+    "post": "POST of 1 MB",
+}
+FILES = ("page", "large")
+CONNECTIONS, STREAMS = (1, 16), (1, 10, 100)
+PLAIN, TLS = "h2c", "TLS"
+PER_SECOND = 100
+"""Large files and bodies for each second of a sample; and at least one on each stream."""
+ONE_AT_A_TIME = "hello-h1-16x1"
+"""The scenario of HTTP/1.1."""
 REQUESTS, MEMORY, ATTACKS = "requests", "memory", attacks.NAME
 EXPERIMENTS = REQUESTS, MEMORY, ATTACKS, events.NAME
 MEDIUM = Scale("medium", 0, 0.6, each={MEMORY: 2, events.NAME: 2})
@@ -52,6 +60,51 @@ OURS = {name: mode(name) for name in MODES}
 AGAINST_GRANIAN, AGAINST_NGINX, AGAINST_H1 = 0.6, 1.0, 1.0
 """CPU time of ours against that of others, and against that of HTTP/1.1."""
 KIB = 1 / 1024
+
+
+@dataclass(frozen=True)
+class Streams(Scenario):
+    """A scenario of h2load: so many streams at once on each connection; 0 is HTTP/1.1."""
+
+    streams: int = 0
+    secure: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its kind, connections and streams; see `name_of`."""
+        return self.kind
+
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
+        job = Job(port, seconds, self.connections, self.target, body=self.body)
+        url = job.url.replace("http:", "https:") if self.secure else job.url
+        # A stream's window like a browser's: the default of h2load is that of the RFC.
+        options = ["-m", str(self.streams), "-w", "20", "-W", "24"] if self.streams else ["--h1"]
+        # Many that have begun when the time is over would be costs without an answer.
+        is_long = self.target == LARGE or self.body
+        at_least = max(self.connections * self.streams, round(PER_SECOND * seconds))
+        return external.h2load_with(job, core, options, url, at_least if is_long else 0)
+
+
+def scenarios(static: Application) -> Iterator[Streams]:
+    """All, in the order of reports."""
+    served = {"hello": HELLO, "page": static, "large": static, "post": memory.COUNTED}
+    targets = {"page": PAGE, "large": LARGE}
+    shapes = itertools.product(KINDS.items(), (False, True), CONNECTIONS, STREAMS)
+    for (kind, title), secure, connections, streams in shapes:
+        yield Streams(
+            name_of(kind, secure, connections, streams),
+            *(title, served[kind], connections),
+            target=targets.get(kind, "/"),
+            body=POSTED if kind == "post" else b"",
+            streams=streams,
+            secure=secure,
+        )
+    yield Streams(ONE_AT_A_TIME, KINDS["hello"], HELLO, 16)
+
+
+def name_of(kind: str, secure: bool, connections: int, streams: int) -> str:
+    """The name of a scenario, as results have it."""
+    return f"{kind}-{'tls' if secure else 'h2c'}-{connections}x{streams}"
 
 
 def measure(trial: Trial, scenario: Streams) -> str:

@@ -32,8 +32,8 @@ from loadtests.servers.registry.operate import FOUR, GRACE, OperatedServer, hang
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
 from loadtests.studies import engine
-from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step
+from loadtests.studies.sample import ask_often
 from loadtests.studies.study import Scale, scales
 
 APPLICATION = Application("loadtests/apps", "operated")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.studies.cluster import study as cluster
+from loadtests.studies import cluster
 from loadtests.studies.study import TINY
 from tests.lab.studies.small_run import lab, stored
 from tests.packages import need

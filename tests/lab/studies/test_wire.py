@@ -24,9 +24,9 @@ from loadtests.studies import command, compress, tls, uploads
 from loadtests.studies.http2 import attacks as http2_attacks
 from loadtests.studies.http2 import events as http2_events
 from loadtests.studies.http2 import memory as http2_memory
-from loadtests.studies.http2 import scenarios as http2_scenarios
 from loadtests.studies.http2 import study as http2
-from loadtests.studies.http2.scenarios import Streams
+from loadtests.studies.http2.study import Streams
+from loadtests.studies.http2.study import scenarios as http2_scenarios
 from loadtests.studies.study import Study
 from loadtests.studies.tls import scenarios
 from loadtests.studies.websocket import cases
@@ -137,7 +137,7 @@ class TestRuns:
         asked = {"page-h2c-1x1", "post-tls-1x1", "hello-h1-16x1"}
 
         def some(static: Application) -> list[Streams]:
-            return [one for one in http2_scenarios.scenarios(static) if one.name in asked]
+            return [one for one in http2_scenarios(static) if one.name in asked]
 
         monkeypatch.setattr(http2, "scenarios", some)
         monkeypatch.setattr(http2_memory, "CONNECTIONS", 20)
