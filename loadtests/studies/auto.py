@@ -130,11 +130,13 @@ MEASURES: Sequence[Measure] = (
 
 def report(results: Results) -> list[Section]:
     """A section for each handler, and the day."""
-    told = []
-    for number, handler in enumerate(HANDLERS):
-        if results.servers(handler):
-            name, title = f"{NAME}-{number}", f"A handler that {handler}"
-            told.append(comparison.section(results, name, title, {handler: ""}, MEASURES))
+    told = comparison.sections(
+        results,
+        *(
+            (f"{NAME}-{number}", f"A handler that {handler}", {handler: ""}, MEASURES)
+            for number, handler in enumerate(HANDLERS)
+        ),
+    )
     if days := [one for one in tables.latest(results.samples) if one["experiment"] == DAY]:
         told.append(_of_day(days))
     return told + comparison.ending(results, NAME, {}, (), method(__file__, clients=CLIENTS))
@@ -164,7 +166,6 @@ def _of_day(samples: Sequence[Record]) -> Section:
 STUDY = Study(
     NAME,
     "threads that follow the load, beside fixed numbers and other servers",
-    "",
     lambda: AUTO,
     plan,
     report,

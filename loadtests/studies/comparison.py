@@ -232,6 +232,17 @@ def section(
     return Section(title, parts=[bars, *compared], answer=answer, detail=detail)
 
 
+def sections(
+    results: Results, *asked: tuple[str, str, Scenarios, Sequence[Measure]], **how: Any
+) -> list[Section]:
+    """The sections of names, titles, scenarios and measures of which something was measured."""
+    return [
+        section(results, name, title, shown, measures, **how)
+        for name, title, scenarios, measures in asked
+        if (shown := measured(results, scenarios))
+    ]
+
+
 def details(
     results: Results,
     name: str,

@@ -127,19 +127,15 @@ def report(results: Results) -> list[Section]:
         median("size", "bytes"),
         RATE,
     )
-    known = {scenario(size, coding).name: (size, coding) for size in SIZES for coding in CODINGS}
-    shown = {name: found for name, found in known.items() if results.servers(name)}
-    told = [
-        comparison.section(
-            *(results, f"{NAME}-{name}"),
-            f"JSON of {size} KB, {'as it is' if coding == PLAIN else coding}",
-            {name: ""},
-            measures,
-            limits=True,
-        )
-        for name, (size, coding) in shown.items()
-    ]
-    words = {name: f"{size} KB, {coding}" for name, (size, coding) in shown.items()}
+    words = {
+        scenario(size, coding).name: f"{size} KB, {coding}" for size in SIZES for coding in CODINGS
+    }
+    titles = {name: f"JSON of {told}".replace(PLAIN, "as it is") for name, told in words.items()}
+    told = comparison.sections(
+        results,
+        *((f"{NAME}-{name}", title, {name: ""}, measures) for name, title in titles.items()),
+        limits=True,
+    )
     how = method(__file__, connections=CONNECTIONS)
     return told + comparison.ending(results, NAME, words, comparison.DETAILS, how)
 
@@ -147,7 +143,6 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "CPU time and size of JSON that is compressed on the fly",
-    "",
     lambda: COMPRESSED,
     plan,
     report,

@@ -262,10 +262,8 @@ def report(results: Results) -> list[Section]:
         for file, text in server.files
     ]
     return [
-        *(
-            comparison.section(results, f"content-{kind}", title, shown, measures, limits=True)
-            for kind, (title, scenarios, measures) in KINDS.items()
-            if (shown := comparison.measured(results, scenarios))
+        *comparison.sections(
+            results, *((f"content-{kind}", *told) for kind, told in KINDS.items()), limits=True
         ),
         comparison.details(results, "content", titles, comparison.DETAILS),
         method(
@@ -284,7 +282,6 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     "content",
     "compare servers of files, a site, CGI programs and template pages",
-    "",
     lambda: list(SERVERS.values()),
     plan,
     report,

@@ -50,17 +50,6 @@ HANDLERS = (
 )
 
 
-def open_steps(lab: Lab, scale: Scale, chosen: Sequence[Server]) -> list[Step]:
-    """Every handler of every server, at each multiple of its highest rate."""
-    return [
-        step
-        for handler in HANDLERS
-        for step in rounds(
-            lab, NAME, chosen, partial(_take, scale=scale, handler=handler), f" {handler.name}"
-        )
-    ]
-
-
 def _take(trial: Trial, scale: Scale, handler: Handler) -> str:
     """The highest rate, and then each multiple of it on a server of its own."""
     lab = trial.lab
@@ -71,8 +60,12 @@ def _take(trial: Trial, scale: Scale, handler: Handler) -> str:
     for factor in scale.amounts.factors:
         with trial.running(handler.application, handler.target) as running:
             before = scale.amounts.before * until_noticed(factor)
-            taken = _load(lab, before, handler, running, capacity * factor)
+            seconds, rate = before + lab.seconds, capacity * factor
+            found, cpu = sample.offer(lab, running, seconds, rate, PATIENCE, handler.target)
+        taken = counted(found.trace, before)
         taken |= {
+            "client_busy": found.load.busy,
+            "server_busy": cpu / seconds,
             "scenario": f"{handler.name} × {factor:g}",
             "handler": handler.name,
             "factor": factor,
@@ -106,16 +99,6 @@ def until_noticed(factor: float) -> float:
     Its queue is as long as their patience only then, and those that have left come to their turn.
     """
     return PATIENCE * (1.5 + 2 / (factor - 1)) if factor > 1 else 2 * PATIENCE
-
-
-def _load(
-    lab: Lab, before: float, handler: Handler, running: Running, rate: float
-) -> dict[str, Any]:
-    """What became of the requests of the last `lab.seconds`, after so many before."""
-    seconds = before + lab.seconds
-    found, cpu = sample.offer(lab, running, seconds, rate, PATIENCE, handler.target)
-    busy = {"client_busy": found.load.busy, "server_busy": cpu / seconds}
-    return counted(found.trace, before) | busy
 
 
 def counted(trace: Trace, first: float) -> dict[str, Any]:
@@ -180,15 +163,6 @@ def of_highest(samples: Sequence[Record]) -> list[Record]:
         shares = {"share": one["rate"] / best, "offered": one["offered"] / best}
         told.append({**one, **shares, "highest": best})
     return told
-
-
-def open_report(samples: Sequence[Record]) -> list[Section]:
-    sections: list[Section] = []
-    measured = tables.by(of_highest(samples), "handler")
-    for handler in HANDLERS:
-        if own := measured.get(handler.name):
-            sections.append(_section(handler, own, [] if sections else [ABOUT, BUSY_CLIENT]))
-    return sections
 
 
 def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) -> Section:
@@ -340,22 +314,29 @@ def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -
         if name in options.names:
             own = replace(lab, rounds=scale.rounds_of(name))
             those = [one for one in chosen if one in known or one.given]
-            is_open = name == NAME
-            steps += open_steps(own, scale, those) if is_open else rounds(own, name, those, _fair)
+            # Every handler at each multiple of a server's highest rate.
+            for handler in HANDLERS if name == NAME else ():
+                take = partial(_take, scale=scale, handler=handler)
+                steps += rounds(own, name, those, take, f" {handler.name}")
+            if name == FAIR:
+                steps += rounds(own, name, those, _fair)
     return steps
 
 
 def report(results: Results) -> list[Section]:
     """A section for each handler, and one for short requests beside long ones."""
     found = tables.by(tables.latest(results.samples), "experiment")
-    told = open_report(found.get(NAME, []))
+    told: list[Section] = []
+    measured = tables.by(of_highest(found.get(NAME, [])), "handler")
+    for handler in HANDLERS:
+        if own := measured.get(handler.name):
+            told.append(_section(handler, own, [] if told else [ABOUT, BUSY_CLIENT]))
     return told + fair_report(found.get(FAIR, []))
 
 
 STUDY = Study(
     NAME,
     "more requests than can be answered, from clients that leave; short requests beside long ones",
-    "",
     servers,
     plan,
     report,

@@ -16,8 +16,8 @@ from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers import proxies
 from loadtests.servers.pages import PROXIED, TABLE
 from loadtests.servers.proxies import KEPT, UNIX, Chain, Setup
-from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import comparison
+from loadtests.stats.results import Results, spread
+from loadtests.studies import comparison, tables
 from loadtests.studies.bench.scenarios import Fetched, Scenario
 from loadtests.studies.comparison import CPU, P50, P99, RATE, Measure, median
 from loadtests.studies.engine import Lab, Step, Trial, rounds
@@ -108,17 +108,6 @@ FULL = 0.95
 """The share of their core from which on proxy and servers together are the limit."""
 
 
-def _failures(results: Results) -> Places:
-    """Of each setup and test; a run without an answer is a failure besides, and told as such."""
-    chosen = results.experiment("proxies")
-    return {
-        f"{server}, {scenario}": found
-        for scenario in chosen.scenarios()
-        for server in chosen.servers(scenario)
-        if (found := spread([sum(chosen.rounds(scenario, server, "failed").values())]))
-    }
-
-
 NONE = "failed requests of all tests, alone and behind lighttpd, nginx and HAProxy"
 COSTS = tuple(
     Promise(
@@ -151,11 +140,6 @@ def _per_second(field: str, name: str) -> Measure:
     return Measure(Column(name, "/s"), read)
 
 
-def _proxy(results: Results, scenario: str, server: str) -> Spread | None:
-    """Nothing where there is no proxy."""
-    return spread(filter(None, results.rounds(scenario, server, "proxy_us").values()))
-
-
 def _failed(results: Results, scenario: str, server: str) -> str:
     failed, answered = (
         sum(results.rounds(scenario, server, field).values()) for field in ("failed", "requests")
@@ -178,7 +162,11 @@ def _limit(results: Results, scenario: str, server: str) -> str:
 
 
 SERVERS = median("cpu_us", "CPU of the servers", "µs", 1)
-PROXY = Measure(Column("CPU of the proxy", "µs", 1), _proxy)
+PROXY = Measure(
+    Column("CPU of the proxy", "µs", 1),
+    # Nothing where there is no proxy.
+    lambda results, *place: spread(filter(None, results.rounds(*place, "proxy_us").values())),
+)
 FAILED = Measure(Column("failed"), _failed)
 LIMIT = Measure(Column("limit (servers + proxy + client)"), _limit)
 TIMES = (
@@ -265,10 +253,22 @@ per second of the test.
 """
 
 SCALES = (Scale("full", 5, 0.7), QUICK, TINY)
+
+
+def _failures(results: Results) -> Places:
+    """Of each setup and test; a run without an answer is a failure besides, and told as such."""
+    chosen = results.experiment("proxies")
+    return {
+        f"{server}, {scenario}": tables.once(sum(found.values()))
+        for scenario in chosen.scenarios()
+        for server in chosen.servers(scenario)
+        if (found := chosen.rounds(scenario, server, "failed"))
+    }
+
+
 PROXIES = Study(
     "proxies",
     "put lighttpd, nginx and HAProxy before one and two of our servers",
-    "",
     proxies.studied,
     lambda lab, _scale, chosen, _options: steps(lab, "proxies", chosen),
     behind,
@@ -279,7 +279,6 @@ PROXIES = Study(
 GATEWAYS = Study(
     "gateways",
     "put nginx before ours and before uWSGI, by each protocol",
-    "",
     lambda: proxies.GATEWAYS,
     lambda lab, _scale, chosen, _options: steps(lab, "gateways", chosen),
     passed,

@@ -37,7 +37,8 @@ class Tables:
         if found and column in names:
             place = names.index(column)
             for cells in found.rows:
-                if all(_same(cell, asked) for cell, asked in zip(cells, row, strict=False)):
+                first = (number(one) if isinstance(one, float | int) else one for one in cells)
+                if all(one == asked for one, asked in zip(first, row, strict=False)):
                     cell, scale = cells[place], found.columns[place].scale
                     if isinstance(cell, Spread):
                         return cell.median * scale
@@ -62,10 +63,6 @@ class Tables:
     def times(self, table: str, column: str, row: str, other: str) -> str:
         """How many times the value of the other row this one is."""
         return brief(self.value(table, column, row) / self.value(table, column, other))
-
-
-def _same(cell: object, asked: str) -> bool:
-    return (number(cell) if isinstance(cell, float | int) else cell) == asked
 
 
 def sentence(table: str, column: str, template: str) -> Takeaway:

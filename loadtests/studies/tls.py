@@ -23,7 +23,7 @@ from loadtests.servers.certificate import KINDS, certificate
 from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import TLS
-from loadtests.stats.results import Results, Spread, spread
+from loadtests.stats.results import Results, spread
 from loadtests.studies import comparison, engine, tables
 from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.comparison import RATE, Measure, median
@@ -212,26 +212,28 @@ CPU = median("cpu_us", "CPU per connection", "µs", 1)
 ANSWER = median("cpu_us", "CPU per answer", "µs", 1)
 
 
-def _per_second(results: Results, scenario: str, server: str) -> Spread | None:
-    """Connections that a core can take, by the CPU time of each."""
-    return spread(1e6 / one for one in results.rounds(scenario, server, "cpu_us").values() if one)
-
-
-CORE = Measure(Column("a core's", "/s"), _per_second, highest=True)
+CORE = Measure(
+    Column("a core's", "/s"),
+    lambda results, *place: spread(
+        1e6 / one for one in results.rounds(*place, "cpu_us").values() if one
+    ),
+    highest=True,
+)
+"""Connections that a core can take, by the CPU time of each."""
 
 
 def report(results: Results) -> list[Section]:
     """Handshakes, answers, and what testssl.sh says."""
-    told = []
     [page], [large] = PAGES, FILES
-    for name, title, words, measures in (
-        ("handshakes", "Connections with one small answer", WORDS[HANDSHAKES], (CPU, CORE)),
-        (page, f"Answers of 1.5 KB on {READERS} kept connections", {page: ""}, (ANSWER, RATE)),
-        (large, f"Answers of 10 MB on {DOWNLOADS} kept connections", {large: ""}, (ANSWER, RATE)),
-    ):
-        if shown := comparison.measured(results, words):
-            own = f"{NAME}-{name}"
-            told.append(comparison.section(results, own, title, shown, measures, limits=True))
+    shaken, files = WORDS[HANDSHAKES], f"Answers of 10 MB on {DOWNLOADS} kept connections"
+    small = f"Answers of 1.5 KB on {READERS} kept connections"
+    told = comparison.sections(
+        results,
+        (f"{NAME}-handshakes", "Connections with one small answer", shaken, (CPU, CORE)),
+        (f"{NAME}-{page}", small, {page: ""}, (ANSWER, RATE)),
+        (f"{NAME}-{large}", files, {large: ""}, (ANSWER, RATE)),
+        limits=True,
+    )
     told += _checks(_found(results))
     titles = WORDS[HANDSHAKES] | WORDS[ANSWERS]
     details = (CPU.with_range(), *comparison.DETAILS[1:])
@@ -268,7 +270,6 @@ def _checks(found: dict[str, dict[str, str]]) -> list[Section]:
 STUDY = Study(
     NAME,
     "handshakes, answers over TLS, and what testssl.sh finds",
-    "",
     lambda: TLS,
     plan,
     report,

@@ -139,10 +139,7 @@ class Browsers(ClientProcess):
     def end(self) -> tuple[list[Asked], dict[str, int]]:
         """Let all finish what they have begun; all that was asked, and what else was counted."""
         told = self.ask("end")
-        asked = [
-            Asked(client, began, ended, fault, (main, sub))
-            for client, began, ended, fault, main, sub in told["asked"]
-        ]
+        asked = [Asked._make((*one[:4], tuple(one[4:]))) for one in told["asked"]]
         return asked, told["counts"]
 
 
@@ -233,7 +230,6 @@ def save_to_answer(trial: Trial) -> str:
     """From each save to the first answer of its version."""
     random = trial.random()
     taken = []
-    never = 0
     with trial.browsed(TWO) as (author, browsers):
         for number in range(trial.amounts.saves):
             # Who polls is met at any moment between two of its looks.
@@ -241,25 +237,22 @@ def save_to_answer(trial: Trial) -> str:
             time.sleep(trial.server.settles + random.random() * pause)
             what = SUB if number % 2 else MAIN
             seconds = browsers.first(author.save(what), LIMIT)
-            if seconds is None:
-                never += 1
-                continue
-            trial.figure(f"seconds, {what}", seconds, "s")
-            taken.append(seconds)
+            if seconds is not None:
+                taken.append(seconds)
+                trial.figure(f"seconds, {what}", seconds, "s")
         time.sleep(0.2)
+    never = trial.amounts.saves - len(taken)
     trial.figure(NEVER, never)
     if not taken:
         raise ServerFailure(f"no version was answered within {LIMIT:.0f} s of its save")
     taken.sort()
-    return f"{taken[len(taken) // 2] * 1e3:.0f} ms, worst {taken[-1] * 1e3:.0f} ms" + (
-        f", {never} never" if never else ""
-    )
+    said = f"{taken[len(taken) // 2] * 1e3:.0f} ms, worst {taken[-1] * 1e3:.0f} ms"
+    return f"{said}, {never} never" if never else said
 
 
 def saves(trial: Trial) -> str:
     """Many saves, also of both files at once and during a reload, and all sorts of clients."""
-    random = trial.random()
-    never = 0
+    random, never = trial.random(), 0
     with trial.browsed(ALL) as (author, browsers):
         for number in range(trial.amounts.many):
             save = author.save(random.choice((MAIN, SUB, BOTH)))
@@ -278,9 +271,9 @@ def quick(trial: Trial) -> str:
 
     Python takes a compiled file for that of a source whose size and second of change are the same.
     """
-    stale = 0
+    stale, bursts = 0, trial.amounts.bursts
     with trial.browsed({"once": 1}) as (author, browsers):
-        for number in range(trial.amounts.bursts):
+        for number in range(bursts):
             time.sleep(trial.server.settles)
             # All of a burst within one second of the clock that files are dated by.
             time.sleep(1.03 - time.time() % 1)
@@ -290,9 +283,9 @@ def quick(trial: Trial) -> str:
                 time.sleep(BETWEEN)
                 last = author.save(what)
             stale += browsers.first(last, LIMIT / 2) is None
-    trial.figure("bursts", trial.amounts.bursts)
+    trial.figure("bursts", bursts)
     trial.figure(STALE, stale)
-    return f"{stale} of {trial.amounts.bursts} stale"
+    return f"{stale} of {bursts} stale"
 
 
 def idle(trial: Trial) -> str:

@@ -204,17 +204,14 @@ def _against_h1(results: Results) -> Places:
 def report(results: Results) -> list[Section]:
     """A section for each kind of request, with and without TLS, and the memory."""
     told, words = [], {ONE_AT_A_TIME: f"{KINDS['hello']}, HTTP/1.1, 16 connections"}
-    for kind, title in KINDS.items():
-        for secure in (False, True):
-            known = _scenarios(kind, secure)
-            name = f"{NAME}-{kind}-{'tls' if secure else 'h2c'}"
-            head = f"{title[:1].upper()}{title[1:]}, {TLS if secure else PLAIN}"
-            words |= {one: f"{head}, {shape}" for one, shape in known.items()}
-            if shown := comparison.measured(results, known):
-                told.append(comparison.section(results, name, head, shown, (CPU,), limits=True))
-    if shown := comparison.measured(results, {ONE_AT_A_TIME: ""}):
-        title = "The same by HTTP/1.1: 13-byte answer on 16 connections, one request at a time"
-        told.append(comparison.section(results, f"{NAME}-h1", title, shown, (CPU, RATE)))
+    for (kind, title), secure in itertools.product(KINDS.items(), (False, True)):
+        known = _scenarios(kind, secure)
+        name = f"{NAME}-{kind}-{'tls' if secure else 'h2c'}"
+        head = f"{title[:1].upper()}{title[1:]}, {TLS if secure else PLAIN}"
+        words |= {one: f"{head}, {shape}" for one, shape in known.items()}
+        told += comparison.sections(results, (name, head, known, (CPU,)), limits=True)
+    title = "The same by HTTP/1.1: 13-byte answer on 16 connections, one request at a time"
+    told += comparison.sections(results, (f"{NAME}-h1", title, {ONE_AT_A_TIME: ""}, (CPU, RATE)))
     told += _memory(results)
     told += attacks.report(results, list(OURS))
     told += events.report(results)
@@ -244,7 +241,6 @@ def _memory(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "requests on streams of HTTP/2, and what connections and streams take",
-    "",
     lambda: list({one.name: one for one in (*EVENTS, *HTTP2)}.values()),
     plan,
     report,

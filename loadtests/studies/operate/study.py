@@ -357,7 +357,6 @@ def _options(command: str) -> list[str]:
 STUDY = Study(
     NAME,
     "reload, upgrade, recycle, kill, time out and stop servers under load",
-    "",
     lambda: KNOWN,
     plan,
     report,

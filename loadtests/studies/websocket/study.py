@@ -214,11 +214,8 @@ IDLES = (
 def report(results: Results) -> list[Section]:
     """CPU of a message, memory of idle ones, and verdicts."""
     echoes = {f"{name}-{CONNECTIONS}": f"{size:,} bytes" for name, size in SIZES.items()}
-    told = []
-    if shown := comparison.measured(results, echoes):
-        title = f"Messages echoed on {CONNECTIONS} WebSockets"
-        measures = (CPU, RATE, P99)
-        told.append(comparison.section(results, NAME, title, shown, measures, limits=True))
+    title = f"Messages echoed on {CONNECTIONS} WebSockets"
+    told = comparison.sections(results, (NAME, title, echoes, (CPU, RATE, P99)), limits=True)
     if results.servers(IDLE):
         count = max(one["requests"] for one in results.samples if one["scenario"] == IDLE)
         title = f"{count:,} idle WebSockets"
@@ -226,7 +223,7 @@ def report(results: Results) -> list[Section]:
     told += _cases(_verdicts(results))
     details = (CPU.with_range(), RATE.with_range(), *comparison.DETAILS[2:])
     how = method(__file__, CONNECTIONS=CONNECTIONS, TRIES=TRIES)
-    return told + comparison.ending(results, NAME, shown, details, how)
+    return told + comparison.ending(results, NAME, echoes, details, how)
 
 
 def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
@@ -263,7 +260,6 @@ def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
 STUDY = Study(
     NAME,
     "CPU of a message on a WebSocket, memory of idle ones, and protocol cases",
-    "",
     lambda: WEBSOCKET,
     plan,
     report,
