@@ -52,6 +52,7 @@ MADE = {
 """By the name of the results, in the order of the index; all other figures are drawn by
 `make figures` only."""
 INDEX = "benchmarks/index.md"
+ALL_FIGURES = "`make figures` draws all figures of these results into `build/figures/`."
 THEN_AND_NOW = "then-and-now"
 """The page that has findings of the five old studies (`then_and_now.ini`) beside those of today."""
 
@@ -109,11 +110,11 @@ def pages(names: Sequence[str], root: Path = ROOT) -> None:
         studies = command.by_study(records)
         takeaway = made.takeaway(Tables([section for own in studies.values() for section in own]))
         command.write_markdown(
-            docs / made.page,
-            Results(records),
-            studies,
-            docs / "figures",
-            command.Head(made.title, takeaway, name, made.figure),
+            *(docs / made.page, Results(records), studies, docs / "figures"),
+            top=[f"# {made.title}", takeaway],
+            end=f"This page is made from `loadtests/results/{name}.jsonl.xz` by "
+            f"`python -m loadtests docs {name}`; do not edit it. {ALL_FIGURES}",
+            figure=made.figure,
         )
     markdown.insert(docs / INDEX, "pages", index(root))
 
