@@ -77,10 +77,10 @@ def _take(trial: Trial, scale: Scale, way: Way | None) -> str:
         requests = max(OUTSIDE_FEWEST, round(REQUESTS * scale.share * OUTSIDE_SHARE))
     with contextlib.ExitStack() as stack:
         ends = stack.enter_context(apart(way)) if way else None
-        host, core = ends.server if ends else None, trial.lab.server_core
+        host, core = ends["server"] if ends else None, trial.lab.server_core
         one = stack.enter_context(running(trial.server, core, host))
         if ends:
-            stack.enter_context(ends.client.inside())
+            stack.enter_context(ends["client"].inside())
         _ask(trial.lab, one, [TARGETS[0]] * min(WARMING, requests))
         means = [_measure(trial, one, way, loop, requests) for loop in LOOPS]
     return f"{', '.join(f'{mean:,.0f}' for mean in means)} µs"

@@ -52,9 +52,10 @@ def _take(trial: Trial) -> str:
             ends = stack.enter_context(apart(LAN))
         except LabError as reason:
             where = {"local": str(reason)}
-        one = stack.enter_context(running(server, lab.server_core, ends.server if ends else None))
+        host = ends["server"] if ends else None
+        one = stack.enter_context(running(server, lab.server_core, host))
         if ends:
-            stack.enter_context(ends.client.inside())
+            stack.enter_context(ends["client"].inside())
         taken = _load(lab, one, "eth0" if ends else "lo")
     trial.sample(scenario="R2", **where, **taken)
     return (

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from array import array
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from loadtests.clients.native.fetch import Trace
+from loadtests.servers.registry import given
 from loadtests.stats.results import Results
 from loadtests.studies import parallel
 from loadtests.studies.originals import AT_ONCE
-from tests.lab.studies.small_run import chosen, run, tables
+from loadtests.studies.study import TINY
+from tests.lab.studies.small_run import chosen, lab, run, tables
 
 SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"
 FLOODED_AT = AT_ONCE + AT_ONCE // 2
@@ -50,6 +54,15 @@ def _trace(*requests: tuple[int, int]) -> Trace:
 )
 def test_unanswered_in_each_second(requests: list[tuple[int, int]], most: list[int]) -> None:
     assert parallel.unanswered(_trace(*requests)) == most
+
+
+def test_who_answers_for_himself_is_asked_for_his_own_page(tmp_path: Path) -> None:
+    """By every handler: the one that waits is an application of ours."""
+    own = given.command("mine=python3 -m http.server {port}")
+    with lab(tmp_path) as small:
+        options = Namespace(servers=["mine"], parallel_seconds=None)
+        planned = parallel.STUDY.plan(small, TINY, [own], options)
+    assert [step.server.own for step in planned] == [True, True]
 
 
 def test_counts(results: Results) -> None:
