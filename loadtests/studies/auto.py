@@ -166,6 +166,7 @@ def _of_day(samples: Sequence[Record]) -> Section:
 STUDY = Study(
     NAME,
     "threads that follow the load, beside fixed numbers and other servers",
+    "",
     lambda: AUTO,
     plan,
     report,

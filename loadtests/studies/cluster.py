@@ -536,6 +536,7 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
 STUDY = Study(
     "cluster",
     "restart three hosts behind a balancer, and cut one off, under load",
+    "",
     lambda: SETUPS,
     plan,
     report,

@@ -143,6 +143,7 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "CPU time and size of JSON that is compressed on the fly",
+    "",
     lambda: COMPRESSED,
     plan,
     report,

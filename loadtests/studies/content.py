@@ -282,6 +282,7 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     "content",
     "compare servers of files, a site, CGI programs and template pages",
+    "",
     lambda: list(SERVERS.values()),
     plan,
     report,

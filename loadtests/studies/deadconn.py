@@ -341,11 +341,11 @@ def _figure(sizes: Mapping[int, Sequence[Record]], field: str) -> Panels:
 STUDY = Study(
     NAME,
     "replies, time and CPU beside 0 to 18,000 connections on which nothing happens",
+    "the epoll study, 2001",
     servers,
     plan,
     report,
     given=True,
     # Short samples: there are 24 a server and round.
     scales=(Scale("quick", 1, 0.45), Scale("full", 2, 0.45), Scale("tiny", 1, 0.2)),
-    source="the epoll study, 2001",
 )

@@ -510,6 +510,7 @@ def _figures(results: Results) -> list[Lines]:
 STUDY = Study(
     "endure",
     "run the experiments with dead, slow and large clients",
+    "",
     lambda: SERVERS,
     plan,
     report,

@@ -564,10 +564,10 @@ def _original() -> Section:
 STUDY = Study(
     NAME,
     "every client with every server: whose share of the variation is what",
+    "the study of the client's influence, 2001",
     servers,
     plan,
     report,
     arguments,
     given=True,
-    source="the study of the client's influence, 2001",
 )

@@ -313,10 +313,10 @@ def _file(name: str) -> str:
 STUDY = Study(
     NAME,
     "pages in a loop, a connection for each: on one machine, in a network and from outside",
+    "Uniserve, 2005",
     lambda: FIVE_PAGES,
     plan,
     report,
     arguments,
     given=True,
-    source="Uniserve, 2005",
 )

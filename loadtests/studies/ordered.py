@@ -583,8 +583,8 @@ def _beside(levels: Mapping[str, Levels]) -> Table:
 STUDY = Study(
     NAME,
     "connect, processing and total time over the ordered requests",
+    "KLone",
     lambda: ORDERED,
     plan,
     report,
-    source="KLone",
 )

@@ -337,6 +337,7 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "more requests than can be answered, from clients that leave; short requests beside long ones",
+    "",
     servers,
     plan,
     report,

@@ -256,10 +256,10 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
 STUDY = Study(
     NAME,
     f"{AT_ONCE} new requests each second whatever happens, until {MOST_UNANSWERED} are unanswered",
+    originals.POORHTTP,
     lambda: ALONE_AND_PROXIED,
     plan,
     report,
     arguments,
     given=True,
-    source=originals.POORHTTP,
 )

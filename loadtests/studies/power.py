@@ -543,10 +543,10 @@ def _lines(fits: Mapping[str, Fit]) -> list[str]:
 STUDY = Study(
     NAME,
     "1 to 12 injectors at once: requests per second by active injectors, and how the time grows",
+    "Uniserve, 2005",
     servers,
     plan,
     report,
     arguments,
     given=True,
-    source="Uniserve, 2005",
 )

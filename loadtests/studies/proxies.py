@@ -269,6 +269,7 @@ def _failures(results: Results) -> Places:
 PROXIES = Study(
     "proxies",
     "put lighttpd, nginx and HAProxy before one and two of our servers",
+    "",
     proxies.studied,
     lambda lab, _scale, chosen, _options: steps(lab, "proxies", chosen),
     behind,
@@ -279,6 +280,7 @@ PROXIES = Study(
 GATEWAYS = Study(
     "gateways",
     "put nginx before ours and before uWSGI, by each protocol",
+    "",
     lambda: proxies.GATEWAYS,
     lambda lab, _scale, chosen, _options: steps(lab, "gateways", chosen),
     passed,

@@ -235,10 +235,10 @@ def _curves(samples: Sequence[Record]) -> list[Panels]:
 STUDY = Study(
     NAME,
     "processor, memory and traffic of a server over time, while one client asks",
+    "Uniserve, 2005",
     lambda: FIVE_PAGES,
     plan,
     report,
     given=True,
     scales=(Scale("quick", 1, 2.5), Scale("full", 2, 4.0), Scale("tiny", 1, 1.0)),
-    source="Uniserve, 2005",
 )

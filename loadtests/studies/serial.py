@@ -104,9 +104,9 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "one request after another, each on a connection of its own",
+    originals.POORHTTP,
     lambda: ALONE_AND_PROXIED,
     plan,
     report,
     given=True,
-    source=originals.POORHTTP,
 )

@@ -56,7 +56,7 @@ that was interrupted leaves out those that are done."""
 
 @dataclass(frozen=True)
 class Study:
-    """`name` is its command, `source` the old document; without, the study is of ours.
+    """`name` is its command, `source` the old document; empty if the study is of ours.
 
     `servers` are all it knows, in the order of its tables; those named in `usual`, or else all, are
     measured if none are asked for. `report` is given its own results only.
@@ -73,11 +73,11 @@ class Study:
 
     name: str
     summary: str
+    source: str
     servers: Callable[[], Sequence[Any]]
     plan: Plan
     report: Callable[[Results], list[Section]]
     arguments: Callable[[ArgumentParser], None] = lambda parser: None
-    source: str = ""
     promises: Sequence[Promise] = ()
     experiments: Sequence[str] = ()
     also: Sequence[str] = ()

@@ -270,6 +270,7 @@ def _checks(found: dict[str, dict[str, str]]) -> list[Section]:
 STUDY = Study(
     NAME,
     "handshakes, answers over TLS, and what testssl.sh finds",
+    "",
     lambda: TLS,
     plan,
     report,

@@ -153,6 +153,7 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "CPU time and memory of a large body for an application that hashes it",
+    "",
     lambda: UPLOADS,
     plan,
     report,

@@ -373,9 +373,9 @@ def _old() -> Table:
 STUDY = Study(
     NAME,
     "6,471 files of 64 MB at random: requests and bytes per second",
+    "the study of the client's influence, 2001",
     lambda: STATIC,
     plan,
     report,
     arguments,
-    source="the study of the client's influence, 2001",
 )

@@ -236,6 +236,7 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "one worker and two, and how connections spread over up to 64",
+    "",
     lambda: SERVERS,
     plan,
     report,

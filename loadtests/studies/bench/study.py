@@ -455,6 +455,7 @@ NOTES = "".join(f"- {server.name} {server.note}.\n" for server in SERVERS if ser
 BENCH = Study(
     "bench",
     "compare all servers in all scenarios, in turns",
+    "",
     lambda: SERVERS,
     _compare,
     compared,
@@ -467,6 +468,7 @@ BENCH = Study(
 SHOW = Study(
     "show",
     "run the experiments behind the promised figures",
+    "",
     lambda: SERVERS,
     _show,
     shown,

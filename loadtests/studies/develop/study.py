@@ -314,6 +314,7 @@ def _memory(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "save files of projects, and see when servers that reload answer anew",
+    "",
     lambda: EVERYONE,
     experiments.plan,
     report,

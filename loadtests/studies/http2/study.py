@@ -241,6 +241,7 @@ def _memory(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "requests on streams of HTTP/2, and what connections and streams take",
+    "",
     lambda: list({one.name: one for one in (*EVENTS, *HTTP2)}.values()),
     plan,
     report,

@@ -65,9 +65,9 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "memory idle, under load and over time, by line, and whether it leaks",
+    "the Poor HTTP study of 2010",
     lambda: MEMORY,
     plan,
     report,
     given=True,
-    source="the Poor HTTP study of 2010",
 )

@@ -357,6 +357,7 @@ def _options(command: str) -> list[str]:
 STUDY = Study(
     NAME,
     "reload, upgrade, recycle, kill, time out and stop servers under load",
+    "",
     lambda: KNOWN,
     plan,
     report,

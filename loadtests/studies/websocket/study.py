@@ -260,6 +260,7 @@ def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
 STUDY = Study(
     NAME,
     "CPU of a message on a WebSocket, memory of idle ones, and protocol cases",
+    "",
     lambda: WEBSOCKET,
     plan,
     report,
