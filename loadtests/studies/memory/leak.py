@@ -138,14 +138,7 @@ def endure(
         before: list[int] = []
         for begin, end in pairwise((0, *ends)):
             ask(running.port, requests[begin:end])
-            # A server closes the connections of clients that have left; then nothing changes.
-            seen = [-1]
-
-            def steady(seen: list[int] = seen) -> bool:
-                seen.append(resources.descriptors(running.processes()))
-                return seen[-1] == seen[-2]
-
-            wait_until(steady, SETTLE_SECONDS, STEADY_SECONDS)
+            _settle(running)
             now = running.processes()
             if before and now != before:
                 raise ServerFailure(
@@ -156,6 +149,17 @@ def endure(
             held = {"pss": used.pss, "uss": used.uss, "descriptors": resources.descriptors(now)}
             points.append({"requests": end, **held})
     return points, Counter(request.kind for request in requests)
+
+
+def _settle(running: Running) -> None:
+    """Waits until a server has closed the connections of clients that have left."""
+    seen = [-1]
+
+    def steady() -> bool:
+        seen.append(resources.descriptors(running.processes()))
+        return seen[-1] == seen[-2]
+
+    wait_until(steady, SETTLE_SECONDS, STEADY_SECONDS)
 
 
 def growth(points: Sequence[Mapping[str, int]], of: str) -> Slope:
