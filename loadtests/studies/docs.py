@@ -57,6 +57,24 @@ THEN_AND_NOW = "then-and-now"
 """The page that has findings of the five old studies (`then_and_now.ini`) beside those of today."""
 
 
+class Row(NamedTuple):
+    """A question of a study, what it found, and today's answer; `results` has that, and is the name
+    of the command and of its page."""
+
+    study: str
+    question: str
+    results: str
+    then: str
+    now: Takeaway
+
+
+ROWS = tuple(
+    Row(own.get("study", ""), section.name, own["results"], own["then"], written(own, "now"))
+    for section in sections(__file__, "then_and_now.ini")
+    for own in [texts(section)]
+)
+
+
 def _results(name: str, root: Path) -> list[Record]:
     return store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
 
@@ -109,26 +127,26 @@ def tables(name: str, root: Path = ROOT) -> Tables:
 
 
 def then_and_now(root: Path = ROOT) -> str:
-    """The page about the old studies: their questions, what they found, and today's answers."""
-    cells = [
-        [
-            own.get("study", ""),
-            question.name,
-            own["then"],
-            written(own, "now")(tables(own["results"], root)),
-            f"[{own['results']}]({own['results']}.md)",
-        ]
-        for question in sections(__file__, "then_and_now.ini")
-        for own in [texts(question)]
+    """The page about the old studies."""
+    cells: list[tuple[Cell, ...]] = [
+        (
+            one.study,
+            one.question,
+            one.then,
+            one.now(tables(one.results, root)),
+            f"[{link}]({link}.md)",
+        )
+        for one in ROWS
+        for link in [one.results]
     ]
-    columns = [*map(Column, ("study", "question", "then", "today", "command and page"))]
+    names = ("study", "question", "then", "today", "command and page")
     head = (
         "# 2001 to 2010, and today",
         "Five old studies asked what the lab still asks. Machine, network and servers of then and "
         "now differ, so compare the order of the servers and the ratios, not the numbers.",
     )
+    table = markdown.lines(Table("", "", [Column(name) for name in names], cells))
     made = f"`python -m loadtests docs {THEN_AND_NOW}` makes this page of the stored results; "
-    table = markdown.lines(Table("", "", columns, cells))
     return "\n\n".join((*head, table, f"{made}do not edit it.")) + "\n"
 
 
