@@ -3,8 +3,8 @@
 - `study`: the class of a study.
 - `catalogue`: the list of all studies, each with a sentence.
 - `command`: the command line of the studies.
-- `engine`: takes the steps of a study, and stores what was measured.
-- `sample`: loads a running server and stores the result; the order of rounds.
+- `engine`: trials of servers in rounds; takes the steps of a study, and stores what was measured.
+- `sample`: loads a running server; times, rates and the CPU time of the server.
 - `remote`: networks between client and server.
 - `tables`: tables, figures and sentences that compare servers.
 - `comparison`: sections that compare servers, scenario by scenario.

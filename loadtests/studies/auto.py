@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from statistics import median as middle
@@ -12,7 +11,7 @@ from statistics import median as middle
 from loadtests.clients.native import fetch
 from loadtests.measure import resources
 from loadtests.measure.repeatedly import Repeatedly
-from loadtests.reporting.model import MIB, Axis, Lines, Panels, Section, method
+from loadtests.reporting.model import MIB, Axis, Panels, Section, method
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import AUTO, FOLLOWS
@@ -21,7 +20,7 @@ from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import comparison, sample, tables
 from loadtests.studies.comparison import P99, PSS, RATE, Measure, median
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
 NAME, DAY = "auto", "auto-day"
@@ -59,18 +58,18 @@ def _target(handler: str) -> str:
     return f"/?{HANDLERS[handler]}"
 
 
-def _take(lab: Lab, before: float, handler: str, number: int, server: Server) -> str:
+def _take(trial: Trial, before: float, handler: str) -> str:
     """A steady load, once the server has had time to find its number of threads."""
-    target, core = _target(handler), lab.client_core
-    with Running(server, LOADED, target=target, core=lab.server_core) as running:
+    target, lab = _target(handler), trial.lab
+    with trial.running(LOADED, target) as running:
         visits = [[running.at(target)]]
-        fetch.drive(running.port, before, CLIENTS, visits, core=core)
+        fetch.drive(running.port, before, CLIENTS, visits, core=lab.client_core)
         with Repeatedly(lambda: resources.threads(running.processes()), EVERY) as threads:
             traced, cpu = sample.load(lab, running, lab.seconds, CLIENTS, target, keep=True)
         used = resources.memory(running.processes())
     taken = sample.described(handler, traced, cpu) | used._asdict()
-    taken |= {"threads": middle(threads.looks), "pss": used.pss}
-    Trial(lab, NAME, number, server).sample(**taken)
+    taken["threads"] = middle(threads.looks)
+    trial.sample(**taken)
     return f"{taken['rate']:,.0f}/s, p99 {taken['p99_us'] / 1e3:,.1f} ms, {taken['threads']:.0f}"
 
 
@@ -79,33 +78,32 @@ def _look(running: Running) -> tuple[float, int, int]:
     return time.monotonic(), resources.threads(processes), resources.memory(processes).pss
 
 
-def _day(lab: Lab, seconds: float, number: int, server: Server) -> str:
+def _day(trial: Trial, seconds: float) -> str:
     """One part after the other, with threads, memory and answers in each second."""
-    answered, times = Counter[int](), dict[int, list[int]]()
-    with Running(server, LOADED, target="/", core=lab.server_core) as running:
+    core, times = trial.lab.client_core, dict[int, list[int]]()
+    with trial.running(LOADED) as running:
         began = time.monotonic()
         with Repeatedly(lambda: _look(running), 2 * EVERY) as looks:
             for clients, handler in DAY_LONG:
                 visits = [[running.at(_target(handler))]]
-                trace = fetch.traced(
-                    running.port, seconds, clients, visits, keep=True, core=lab.client_core
-                ).trace
+                seen = fetch.traced(running.port, seconds, clients, visits, keep=True, core=core)
+                trace = seen.trace
                 for sent, ended in zip(trace.sent, trace.ended, strict=True):
                     second = int(trace.began + ended / 1e6 - began)
-                    answered[second] += 1
                     times.setdefault(second, []).append(ended - sent)
-    p99 = {second: sorted(own)[(len(own) - 1) * 99 // 100] for second, own in times.items()}
-    Trial(lab, DAY, number, server).sample(
+    answered = {second: len(own) for second, own in sorted(times.items())}
+    p99 = ((second, sorted(times[second])[(n - 1) * 99 // 100]) for second, n in answered.items())
+    trial.sample(
         scenario=DAY,
-        requests=answered.total(),
+        requests=sum(answered.values()),
         errors={},
-        answered=sorted(answered.items()),
-        p99=sorted(p99.items()),
+        answered=list(answered.items()),
+        p99=list(p99),
         threads=[(round(at - began, 2), threads) for at, threads, _ in looks.looks],
         memory=[(round(at - began, 2), pss) for at, _, pss in looks.looks],
         part=seconds,
     )
-    return f"{answered.total():,} answers"
+    return f"{sum(answered.values()):,} answers"
 
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
@@ -113,11 +111,11 @@ def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -
     steps: list[Step] = []
     if NAME in options.names:
         for handler in list(HANDLERS)[: scale.amounts.handlers]:
-            take = partial(_take, lab, scale.amounts.before, handler)
-            steps += sample.rounds(lab, chosen, f"{NAME} {handler}", take)
+            take = partial(_take, before=scale.amounts.before, handler=handler)
+            steps += rounds(lab, NAME, chosen, take, f" {handler}")
     if DAY in options.names:
         day = [one for one in chosen if one.ours]
-        steps += sample.rounds(lab, day, DAY, partial(_day, lab, scale.amounts.part))
+        steps += rounds(lab, DAY, day, partial(_day, seconds=scale.amounts.part))
     return steps
 
 
@@ -132,11 +130,13 @@ MEASURES: Sequence[Measure] = (
 
 def report(results: Results) -> list[Section]:
     """A section for each handler, and the day."""
-    told = []
-    for number, handler in enumerate(HANDLERS):
-        if results.servers(handler):
-            name, title = f"{NAME}-{number}", f"A handler that {handler}"
-            told.append(comparison.section(results, name, title, {handler: ""}, MEASURES))
+    told = comparison.sections(
+        results,
+        *(
+            (f"{NAME}-{number}", f"A handler that {handler}", {handler: ""}, MEASURES)
+            for number, handler in enumerate(HANDLERS)
+        ),
+    )
     if days := [one for one in tables.latest(results.samples) if one["experiment"] == DAY]:
         told.append(_of_day(days))
     return told + comparison.ending(results, NAME, {}, (), method(__file__, clients=CLIENTS))
@@ -144,24 +144,23 @@ def report(results: Results) -> list[Section]:
 
 def _of_day(samples: Sequence[Record]) -> Section:
     shown = {server: own[0] for server, own in tables.by_server(samples).items()}
-
-    def panel(field: str, title: str, axis: Axis, scale: float = 1.0) -> Lines:
-        lines = [
-            tables.curve(server, [(at, value * scale) for at, value in one[field]])
-            for server, one in shown.items()
-        ]
-        return Lines(f"{DAY}-{field}", title, Axis("time", "s", low=0), axis, lines)
-
     panels = [
-        panel("answered", "Answers", Axis("answers", "/s", low=0)),
-        panel("p99", "p99 of each second", Axis("p99", "ms", log=True), 1e-3),
-        panel("threads", "Threads, of all processes", Axis("threads", low=0)),
-        panel("memory", "Memory (PSS)", Axis("memory", "MiB", low=0), MIB),
+        tables.lines(
+            *(f"{DAY}-{field}", title, Axis("time", "s", low=0), axis),
+            {server: one[field] for server, one in shown.items()},
+            scale,
+        )
+        for field, title, axis, scale in (
+            ("answered", "Answers", Axis("answers", "/s", low=0), 1.0),
+            ("p99", "p99 of each second", Axis("p99", "ms", log=True), 1e-3),
+            ("threads", "Threads, of all processes", Axis("threads", low=0), 1.0),
+            ("memory", "Memory (PSS)", Axis("memory", "MiB", low=0), MIB),
+        )
     ]
     parts = "; ".join(f"{clients} clients, handler {handler}" for clients, handler in DAY_LONG)
-    seconds = next(iter(shown.values()))["part"]
-    text = f"A part each {seconds:g} s: {parts}."
-    return Section("A day in fast motion", [text], [Panels(DAY, "A day in fast motion", panels)])
+    text = f"A part each {samples[0]['part']:g} s: {parts}."
+    title = "A day in fast motion"
+    return Section(title, [text], [Panels(DAY, title, panels)])
 
 
 STUDY = Study(

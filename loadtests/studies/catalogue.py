@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from loadtests.studies import (
     auto,
+    cluster,
     compress,
     content,
     deadconn,
+    endure,
+    influence,
     loops,
+    ordered,
     overload,
     parallel,
+    power,
     proxies,
     resources,
     serial,
     tls,
     uploads,
+    webbench,
 )
 from loadtests.studies.balance import study as balance
 from loadtests.studies.bench import study as bench
-from loadtests.studies.cluster import study as cluster
 from loadtests.studies.develop import study as develop
-from loadtests.studies.endure import study as endure
 from loadtests.studies.http2 import study as http2
-from loadtests.studies.influence import study as influence
 from loadtests.studies.memory import study as memory
 from loadtests.studies.operate import study as operate
-from loadtests.studies.ordered import study as ordered
-from loadtests.studies.power import study as power
 from loadtests.studies.study import Study
-from loadtests.studies.webbench import study as webbench
 from loadtests.studies.websocket import study as websocket
 
 STUDIES: dict[str, Study] = {

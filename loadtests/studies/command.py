@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from loadtests import programs, store
 from loadtests.advise import report as advice
@@ -36,7 +36,6 @@ from loadtests.verdict import rounds
 from loadtests.verdict.sides import is_file
 
 ORIGIN = "Made by `python -m loadtests report` from raw results; not edited by hand."
-ALL_FIGURES = "`make figures` draws all figures of these results into `build/figures/`."
 SCALES = (QUICK, FULL, TINY)
 
 
@@ -174,7 +173,11 @@ def measure(options: Namespace, command: str) -> int:
             records = [*records, {"record": "note", "run": run, "lost": writing.lost}]
         results = Results(records)
         if told := sections(results, chosen):
-            _print(told, lost(results))
+            # The report in short; its tables if it has no answers.
+            if terminal.short(told):
+                terminal.tell(told, lost(results))
+            else:
+                print(markdown.tables([*told, *lost(results)]))
             where = options.page or path.with_suffix(".html")
             name = title([one.name for one in chosen])
             unmade += [] if publish(where, name, told, results) else ["page"]
@@ -228,14 +231,6 @@ def _interrupted(path: Path) -> tuple[str, str, set[str]]:
     run = str(records[-1]["run"])
     done = {str(r["what"]) for r in records if r["run"] == run and r["record"] == "done"}
     return run, str(scales[run]), done
-
-
-def _print(told: list[Section], missing: list[Section]) -> None:
-    """The report in short; its tables if it has no answers."""
-    if terminal.short(told):
-        terminal.tell(told, missing)
-    else:
-        print(markdown.tables([*told, *missing]))
 
 
 def title(names: Sequence[str]) -> str:
@@ -342,43 +337,24 @@ def tell(options: Namespace, records: list[Record]) -> None:
         print(markdown.tables([*told, *lost(results)]))
 
 
-class Head(NamedTuple):
-    """How a page of docs/ begins: title, sentence and the one figure it shows; `results` is the
-    name of its file of results."""
-
-    title: str
-    sentence: str
-    results: str
-    figure: str
-
-    @property
-    def origin(self) -> str:
-        return (
-            f"This page is made from `loadtests/results/{self.results}.jsonl.xz` by "
-            f"`python -m loadtests docs {self.results}`; do not edit it. {ALL_FIGURES}"
-        )
-
-
 def write_markdown(
     page: Path,
     results: Results,
     studies: Mapping[str, Sequence[Section]],
     figures: Path | None,
-    head: Head | None = None,
+    top: Sequence[str] = (),
+    end: str = "",
+    figure: str | None = None,
 ) -> None:
     """A page about these studies, its figures in a folder, or else beside it.
 
-    One with a head begins with it and shows its figure only.
+    One of docs/ begins with its `top`, shows one `figure` only, and has an `end`.
     """
     told = [section for own in studies.values() for section in own]
     folder = figures or page.with_suffix("")
     link = Path(os.path.relpath(folder, page.parent)).as_posix()
-    name = head.figure if head else None
-    made, first = markdown.with_figure([*told, *colophon(results)], folder, link, name)
-    if head:
-        parts = [f"# {head.title}", head.sentence, *first, made, head.origin]
-    else:
-        parts = [f"# {title(list(studies))}", ORIGIN, made]
+    made, first = markdown.with_figure([*told, *colophon(results)], folder, link, figure)
+    parts = [*top, *first, made, end] if top else [f"# {title(list(studies))}", ORIGIN, made]
     page.write_text("\n\n".join(part.strip() for part in parts if part) + "\n", encoding="utf-8")
 
 

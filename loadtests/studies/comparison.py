@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Section, Table
+from loadtests.reporting.promises import Places
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import tables
 
@@ -62,6 +64,33 @@ def figures(
         return choose(found) if found else empty
 
     return Measure(column, read)
+
+
+def places(
+    read: Callable[..., Spread | None], where: Mapping[str, Sequence[Any]], scale: float = 1.0
+) -> Callable[[Results], Places]:
+    """What a promise reads: a method of the results gets the arguments of each place."""
+
+    def found(results: Results) -> Places:
+        known = {words: read(results, *arguments) for words, arguments in where.items()}
+        return {words: tables.scaled(one, scale) for words, one in known.items() if one}
+
+    return found
+
+
+def best(results: Results, scenario: str, field: str, names: Iterable[str]) -> str:
+    """The one of these servers with the best median of a field; empty if none was measured."""
+    known = {name: found for name in names if (found := results.median(scenario, name, field))}
+    return next(iter(tables.ranked(known, known, highest=field == "rate")), "")
+
+
+def noted(results: Results, experiment: str, name: str) -> dict[str, dict[str, str]]:
+    """What the notes of this name say of each server, by case or check; that of its last run."""
+    return {
+        note["server"]: json.loads(note["text"])
+        for note in results.notes
+        if (note.get("experiment"), note["name"]) == (experiment, name)
+    }
 
 
 def ratio(field: str, against: Callable[[str], str], name: str) -> Measure:
@@ -140,15 +169,30 @@ def table(
         if limits
         if (found := [one for one in servers if is_client_limit(results, scenario, one)])
     ]
-    return Table(
+    return tables.table(
         name,
         title,
-        [Column(first), *columns.values()],
+        [first, *columns.values()],
         [[server, *(m.cell(results, one, server) for one, m in columns)] for server in servers],
-        tables.ours(servers),
         f"The client was the limit, not the server, with {'; '.join(limited)}." if limited else "",
         columns[last, lead].name,
     )
+
+
+def of_figures(
+    results: Results,
+    experiment: str,
+    name: str,
+    servers: Iterable[str],
+    measures: Sequence[Measure],
+    ranking: str,
+    first: str = "server",
+    note: str = "",
+) -> Table:
+    """A line for each server, all measures of an experiment."""
+    columns = [Column(first), *(measure.column for measure in measures)]
+    rows = ([one, *(m.read(results, experiment, one) for m in measures)] for one in servers)
+    return tables.table(name, "", columns, rows, note, ranking)
 
 
 def section(
@@ -186,6 +230,17 @@ def section(
     ]
     answer = tables.answer(what[:1].upper() + what[1:], values, column.unit, highest=lead.highest)
     return Section(title, parts=[bars, *compared], answer=answer, detail=detail)
+
+
+def sections(
+    results: Results, *asked: tuple[str, str, Scenarios, Sequence[Measure]], **how: Any
+) -> list[Section]:
+    """The sections of names, titles, scenarios and measures of which something was measured."""
+    return [
+        section(results, name, title, shown, measures, **how)
+        for name, title, scenarios, measures in asked
+        if (shown := measured(results, scenarios))
+    ]
 
 
 def details(

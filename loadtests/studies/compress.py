@@ -16,9 +16,8 @@ from loadtests.reporting.model import Column, Section, method
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import COMPRESSED, RECORDS
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import comparison
+from loadtests.studies import comparison, tables
 from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.comparison import CPU, RATE, Measure, median
 from loadtests.studies.engine import Lab, Step, Trial, steps
@@ -43,10 +42,8 @@ class Files(Application):
 def scenario(size: int, coding: str) -> Scenario:
     """Answers of so many KB to clients that accept a coding."""
     fields = (("Accept-Encoding", CODINGS[coding]),) if CODINGS[coding] else ()
-    kind, title = f"json{size}-{coding}", f"{size} KB, {coding}"
-    return Scenario(
-        kind, title, RECORDS, CONNECTIONS, target=f"/{size}", headers=fields, compared=False
-    )
+    what = f"json{size}-{coding}", f"{size} KB, {coding}", RECORDS, CONNECTIONS
+    return Scenario(*what, target=f"/{size}", headers=fields, compared=False)
 
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
@@ -72,10 +69,7 @@ def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -
 def take(trial: Trial, asked: Scenario) -> str:
     """A sample, with the size of an answer, of which the content must be right."""
     # Asked without Accept-Encoding first.
-    started = Running(
-        trial.server, asked.application, target=asked.target, core=trial.lab.server_core
-    )
-    with started as running:
+    with trial.running(asked.application, asked.target) as running:
         coding, size = _received(running.port, asked)
         sample = trial.observe(asked, running)
     sample |= {"coding": coding, "size": size}
@@ -122,11 +116,7 @@ def _ratio(results: Results, place: str, server: str) -> Spread | None:
     }
     [coding] = found or [""]
     whole = len(content(int(place.partition("-")[0].removeprefix("json"))))
-    return (
-        Spread(found[coding] / whole, found[coding] / whole, found[coding] / whole, 1)
-        if coding
-        else None
-    )
+    return tables.once(found[coding] / whole) if coding else None
 
 
 def report(results: Results) -> list[Section]:
@@ -137,23 +127,15 @@ def report(results: Results) -> list[Section]:
         median("size", "bytes"),
         RATE,
     )
-    told = []
-    words: dict[str, str] = {}
-    for size in SIZES:
-        shown = {
-            one.name: coding
-            for coding in CODINGS
-            for one in [scenario(size, coding)]
-            if results.servers(one.name)
-        }
-        words |= {name: f"{size} KB, {coding}" for name, coding in shown.items()}
-        for name, coding in shown.items():
-            title = f"JSON of {size} KB, " + ("as it is" if coding == PLAIN else coding)
-            told.append(
-                comparison.section(
-                    results, f"{NAME}-{name}", title, {name: ""}, measures, limits=True
-                )
-            )
+    words = {
+        scenario(size, coding).name: f"{size} KB, {coding}" for size in SIZES for coding in CODINGS
+    }
+    titles = {name: f"JSON of {told}".replace(PLAIN, "as it is") for name, told in words.items()}
+    told = comparison.sections(
+        results,
+        *((f"{NAME}-{name}", title, {name: ""}, measures) for name, title in titles.items()),
+        limits=True,
+    )
     how = method(__file__, connections=CONNECTIONS)
     return told + comparison.ending(results, NAME, words, comparison.DETAILS, how)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -16,14 +15,12 @@ from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers.fixtures import TABLE, Fixtures, visits
 from loadtests.servers.registry import Server, content
 from loadtests.servers.registry.content import FLASK, PHP, SERVERS
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import comparison, engine
+from loadtests.studies import comparison, engine, sample
 from loadtests.studies.bench.scenarios import LONGEST, Fetched, Scenario
 from loadtests.studies.comparison import CPU, PSS, RATE, Measure, median
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import QUICK, TINY, Scale, Study
-from loadtests.studies.tables import ranked
 
 PAGE_LOADS = (64, 512)
 SITE_VISITS = 1_000
@@ -33,8 +30,6 @@ PROGRAM_LOADS = (1, 10, 100)
 PROGRAM_REQUESTS = 1_000
 PROGRAMS = {"shell": "report.sh", "Perl": "report.pl"}
 WARM_REQUESTS = 10
-SETTLING = 0.1
-"""Seconds within which a program ends that has said all."""
 GB = 1e9
 EXPERIMENTS = (*(f"page-{load}" for load in PAGE_LOADS), "site", "file", "cgi", "template")
 
@@ -53,10 +48,10 @@ def asked(fixtures: Fixtures, requests: int) -> dict[str, list[dict[Server, Scen
     file = Fetched("file", "10 MB file", static, DOWNLOADS, target="/large.bin")
     table = Scenario("template", "page with a table", fixtures.pages, 64)
     # It has but one answer, and that from its memory: it is for pages only.
-    floor, *others = content.FILES
+    _floor, *others = content.FILES
     return {
         **{
-            f"page-{load}": [dict.fromkeys((floor, *others), replace(page, connections=load))]
+            f"page-{load}": [dict.fromkeys(content.FILES, replace(page, connections=load))]
             for load in PAGE_LOADS
         },
         "site": [dict.fromkeys(others, site)],
@@ -96,20 +91,20 @@ def _file(trial: Trial, scenario: Scenario) -> str:
     with trial.started(scenario) as running:
         before = resources.memory(running.processes())
         with resources.Watch(running.processes) as watch:
-            sample = trial.observe(scenario, running)
-    cpu = sample["cpu_us"] * sample["requests"] / 1e6
-    gigabytes = sample["octets"] / GB
-    sample |= {
+            taken = trial.observe(scenario, running)
+    cpu = taken["cpu_us"] * taken["requests"] / 1e6
+    gigabytes = taken["octets"] / GB
+    taken |= {
         "cpu_ms_per_gb": round(cpu * 1e3 / gigabytes, 3),
-        "gb_per_second": round(gigabytes / sample["seconds"], 3),
+        "gb_per_second": round(gigabytes / taken["seconds"], 3),
         "pss_before": before.pss,
         "pss_highest": watch.highest.pss,
         "rss_before": before.rss,
         "rss_highest": watch.highest.rss,
     }
-    trial.lab.store.add("sample", **sample)
+    trial.lab.store.add("sample", **taken)
     grown = (watch.highest.pss - before.pss) / 2**20
-    return f"{sample['cpu_ms_per_gb']:.1f} ms per GB, {grown:.1f} MiB more"
+    return f"{taken['cpu_ms_per_gb']:.1f} ms per GB, {grown:.1f} MiB more"
 
 
 def _cgi(trial: Trial, scenario: Fetched) -> str:
@@ -129,22 +124,14 @@ def _cgi(trial: Trial, scenario: Fetched) -> str:
         busy = resources.machine_busy_seconds() - busy
         if load.requests < scenario.requests:
             raise ServerFailure(f"{load.requests} answers in {LONGEST:.0f} s, {load.errors}")
-        used = _settled(running)
+        sample.settled(running)
+        used = resources.memory(running.processes())
     clients = sum(one.busy * one.seconds for one in (warm, load))
     spent = resources.ended_seconds() - ended - started - clients
     cpu = spent * load.requests / (load.requests + warm.requests)
-    sample = trial.described(scenario, load, cpu, load.seconds, busy, used)
-    trial.lab.store.add("sample", **sample)
-    return f"{sample['cpu_us']:8.0f} µs  {sample['rate']:9,.0f}/s"
-
-
-def _settled(running: Running) -> resources.Memory:
-    """The memory of the server when the last program has ended."""
-    before: list[int] = []
-    while (now := running.processes()) != before:
-        before = now
-        time.sleep(SETTLING)
-    return resources.memory(now)
+    taken = trial.described(scenario, load, cpu, load.seconds, busy, used)
+    trial.lab.store.add("sample", **taken)
+    return f"{taken['cpu_us']:8.0f} µs  {taken['rate']:9,.0f}/s"
 
 
 def steps(lab: Lab, fixtures: Fixtures, name: str, chosen: Collection[str]) -> list[Step]:
@@ -177,8 +164,7 @@ def _against(
     """Ours, but one, to the best of the others in a round, which is named if there are several."""
 
     def read(results: Results) -> Places:
-        known = {name: found for name in others if (found := results.median(scenario, name, field))}
-        best = next(iter(ranked(known, known, highest=field == "rate")), "")
+        best = comparison.best(results, scenario, field, others)
         return {
             f"{mode(server)} to {best}" if len(others) > 1 else mode(server): found
             for server in OURS
@@ -196,10 +182,6 @@ def _growth(results: Results, server: str) -> Spread | None:
     return spread((highest[key] - before[key]) * MIB for key in highest)
 
 
-def _grown(results: Results) -> Places:
-    return {mode(server): found for server in OURS if (found := _growth(results, server))}
-
-
 def _promises() -> Iterator[Promise]:
     for load in PAGE_LOADS:
         for other, limit in ((LIGHTTPD, 1.0), (FLOOR, 1.25)):
@@ -211,7 +193,8 @@ def _promises() -> Iterator[Promise]:
     yield Promise("site", what, 1, "×", read, at_least=True)
     what = "CPU per GB of 10 MB files for 100 clients at once, against nginx"
     yield Promise("file", what, 1, "×", _against(FILE, "cpu_ms_per_gb", NGINX))
-    yield Promise("file", "memory that these clients take", 16, "MiB", _grown, places=1)
+    grown = comparison.places(_growth, {mode(server): (server,) for server in OURS})
+    yield Promise("file", "memory that these clients take", 16, "MiB", grown, places=1)
     for language in PROGRAMS:
         for load in PROGRAM_LOADS:
             what = f"requests/s for a program in {language}, {load} at once"
@@ -279,10 +262,8 @@ def report(results: Results) -> list[Section]:
         for file, text in server.files
     ]
     return [
-        *(
-            comparison.section(results, f"content-{kind}", title, shown, measures, limits=True)
-            for kind, (title, scenarios, measures) in KINDS.items()
-            if (shown := comparison.measured(results, scenarios))
+        *comparison.sections(
+            results, *((f"content-{kind}", *told) for kind, told in KINDS.items()), limits=True
         ),
         comparison.details(results, "content", titles, comparison.DETAILS),
         method(

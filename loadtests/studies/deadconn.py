@@ -16,15 +16,15 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
 from loadtests.measure.waiting import patience, wait_until
-from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section, Table
+from loadtests.reporting.model import Axis, Cell, Column, Panels, Section, Table
 from loadtests.servers.pages import published
 from loadtests.servers.registry import OURS, STATIC, WSGI, Server
 from loadtests.servers.running import Running
-from loadtests.stats.results import Results, Spread
+from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import engine, originals, sample, tables
+from loadtests.studies import engine, originals, tables
 from loadtests.studies.bench.scenarios import DOCUMENTS, Scenario
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import Scale, Study
 
 NAME = "deadconn"
@@ -86,14 +86,15 @@ def _patient(text: str) -> str:
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """A step a server and round, in which dead connections are added from level to level."""
-    return sample.rounds(lab, chosen, NAME, partial(_take, lab, LEVELS[scale.name]))
+    return rounds(lab, NAME, chosen, partial(_take, counts=LEVELS[scale.name]))
 
 
-def _take(lab: Lab, counts: Sequence[int], number: int, server: Server) -> str:
+def _take(trial: Trial, counts: Sequence[int]) -> str:
     """Adds dead connections from level to level; a server that fails there is told of.
 
     They are made while the server runs, and held by a process of their own.
     """
+    server, core = trial.server, trial.lab.client_core
     for count in counts:
         # The server inherits the limit: that of the highest level for which there are descriptors.
         with contextlib.suppress(LabError):
@@ -104,21 +105,18 @@ def _take(lab: Lab, counts: Sequence[int], number: int, server: Server) -> str:
         if "{module}" not in server.command:
             documents = {f"/{size}": b"".join(pieces(size)) for size in SIZES}
             application = stack.enter_context(published(documents))
-        running = stack.enter_context(
-            Running(server, application, target=f"/{SIZES[0]}", core=lab.server_core)
-        )
+        running = stack.enter_context(trial.running(application, f"/{SIZES[0]}"))
         files = running.idle_descriptors(ANSWER_SECONDS)
         there = 0
         for count in counts:
             try:
                 allow_files(count + ROOM)
                 if count > there:
-                    stack.enter_context(
-                        AdverseClients("dead", running.port, count - there, core=lab.client_core)
-                    )
+                    more = AdverseClients("dead", running.port, count - there, core=core)
+                    stack.enter_context(more)
                     there = count
                     _wait(running, files + count, count)
-                rates = _measure(lab, number, running, count)
+                rates = _measure(trial, running, count)
                 held = resources.descriptors(running.processes()) - files
                 if count and held < count:
                     raise ServerFailure(f"of {count:,} dead connections it holds {held:,}")
@@ -131,15 +129,10 @@ def _take(lab: Lab, counts: Sequence[int], number: int, server: Server) -> str:
                 except ServerFailure as death:
                     # Clients only see that they are refused.
                     reason = str(death)
-                lab.store.add(
-                    "failure",
-                    server=server.name,
-                    what=f"{NAME}, round {number + 1}, {server.name}, {count:,} dead",
-                    reason=reason,
-                    study=NAME,
-                    dead=count,
-                    round=number,
-                )
+                number = trial.number
+                what = f"{NAME}, round {number + 1}, {server.name}, {count:,} dead"
+                place = {"server": server.name, "study": NAME, "dead": count, "round": number}
+                trial.lab.store.add("failure", what=what, reason=reason, **place)
                 reached.append(f"not beside {count:,}: {reason}")
                 break
             reached.append(f"{count:,}: {rates:,.0f}/s")
@@ -167,7 +160,7 @@ def _wait(running: Running, files: int, count: int) -> None:
         ) from None
 
 
-def _measure(lab: Lab, number: int, running: Running, count: int) -> float:
+def _measure(trial: Trial, running: Running, count: int) -> float:
     """Stores a sample for each size and returns the lowest rate."""
     rates: list[float] = []
     for size in SIZES:
@@ -175,9 +168,9 @@ def _measure(lab: Lab, number: int, running: Running, count: int) -> float:
         scenario = Scenario(f"document{size}", title, running.application, LIVE, target=target)
         # The first of all warms it up for all.
         warm = engine.WARM_SECONDS if not count and not rates else 0.0
-        taken = Trial(lab, NAME, number, running.server).observe(scenario, running, warm)
+        taken = trial.observe(scenario, running, warm)
         taken["scenario"] = f"{scenario.name}, {count:,} dead"
-        lab.store.add("sample", size=size, dead=count, **taken)
+        trial.lab.store.add("sample", size=size, dead=count, **taken)
         rates.append(taken["rate"])
     return min(rates)
 
@@ -228,17 +221,7 @@ def report(results: Results) -> list[Section]:
         shown: list[Table | Panels] = [] if field == RATE else [_figure(sizes, field)]
         shown += [_table(size, own, field, counts) for size, own in sizes.items()]
         sections.append(Section(f"{title} by dead connections", [], shown, said))
-    note = "The study compares ways to wait in the same server; its numbers are in figures only."
-    columns, rows = [Column("of"), Column("found")], originals.TABLES["2001 epoll"]
-    then = Table(f"{NAME}-2001", "", columns, rows, note=note)
-    old = Section("Dead connections in 2001", [], [then])
-    return [*sections, old]
-
-
-def _levels(samples: Sequence[Record], field: str) -> dict[int, Spread]:
-    """A field by the number of dead connections, the fewest first."""
-    found = {count: tables.cell(own, field) for count, own in tables.by(samples, "dead").items()}
-    return {count: one for count, one in sorted(found.items()) if isinstance(one, Spread)}
+    return [*sections, originals.section("Dead connections in 2001", f"{NAME}-2001")]
 
 
 def _kept(samples: Sequence[Record], sizes: Sequence[int]) -> tuple[Table, str]:
@@ -249,7 +232,7 @@ def _kept(samples: Sequence[Record], sizes: Sequence[int]) -> tuple[Table, str]:
     for server, own in tables.by_server(samples).items():
         ends = {}
         for size, of_size in tables.by(own, "size").items():
-            rates = _levels(of_size, "rate")
+            rates = tables.along(of_size, RATE, "dead")
             ends[size] = (rates[0], rates[max(rates)]) if 0 in rates and len(rates) > 1 else None
         kept = {size: end[1].median / end[0].median for size, end in ends.items() if end}
         rows.append([server, float(max(one["dead"] for one in own)), *map(kept.get, sizes)])
@@ -266,15 +249,14 @@ def _kept(samples: Sequence[Record], sizes: Sequence[int]) -> tuple[Table, str]:
     )
     if suffering := [f"{one} keeps {shares[one]:.0%}" for one in best if one not in spared]:
         said += f"; of the others, {', '.join(suffering)}"
-    table = Table(
+    table = tables.table(
         f"{NAME}-kept",
         "What is left of the reply rate beside the most dead connections",
         [
-            *map(Column, ("server", "most dead connections")),
+            *("server", "most dead connections"),
             *(Column(f"{size:,} bytes", "%", 0, 100) for size in sizes),
         ],
         sorted(rows, key=lambda row: -shares.get(str(row[0]), -1.0)),
-        tables.ours(row[0] for row in rows),
         "Against the same server without dead connections; in order of the median of the sizes.",
     )
     return table, f"{said}." if shares else ""
@@ -310,22 +292,21 @@ def _ended(failures: Sequence[Record]) -> list[Table]:
         elif server in KNOWN_LIMITS:
             reason = f"{KNOWN_LIMITS[server]}: {reason}"
         rows.append([server, float(failure["round"] + 1), float(failure["dead"]), reason])
-    columns = [*map(Column, ("server", "round", "dead connections", "what happened"))]
+    columns = ("server", "round", "dead connections", "what happened")
     title = "Servers that did not get to the end"
-    strong = tables.ours(row[0] for row in rows)
-    return [Table(f"{NAME}-ends", title, columns, rows, strong)] if rows else []
+    return [tables.table(f"{NAME}-ends", title, columns, rows)] if rows else []
 
 
 def _table(size: int, samples: Sequence[Record], field: str, counts: Sequence[int]) -> Table:
-    def beside(count: int) -> tables.Value:
-        return lambda own: _levels(own, field).get(count)
-
     title, column = MEASURES[field]
     return tables.compared(
         f"{NAME}-{field}-{size}",
         f"{title} by number of dead connections, {size:,} bytes",
         samples,
-        [(replace(column, name=f"{count:,} dead"), beside(count)) for count in counts],
+        [
+            (replace(column, name=f"{count:,} dead"), tables.where("dead", count, field))
+            for count in counts
+        ],
         f"{counts[-1]:,} dead",
         highest=field == RATE,
     )
@@ -334,15 +315,16 @@ def _table(size: int, samples: Sequence[Record], field: str, counts: Sequence[in
 def _figure(sizes: Mapping[int, Sequence[Record]], field: str) -> Panels:
     title, column = MEASURES[field]
     panels = [
-        Lines(
+        tables.lines(
             f"{NAME}-{field}-{size}",
             f"{size:,} bytes",
             Axis("dead connections", low=0),
             Axis(column.name, column.unit, log=True),
-            [
-                tables.line(server, _levels(own, field).items(), column.scale)
+            {
+                server: tables.along(own, field, "dead").items()
                 for server, own in tables.by_server(samples).items()
-            ],
+            },
+            column.scale,
             marks=True,
         )
         for size, samples in sizes.items()

@@ -15,6 +15,7 @@ from loadtests.reporting import markdown
 from loadtests.reporting.model import Cell, Column, Table
 from loadtests.sections import sections, texts
 from loadtests.stats.results import Results
+from loadtests.store import Record
 from loadtests.studies import command
 from loadtests.studies.takeaways import Tables, Takeaway, written
 
@@ -37,19 +38,21 @@ class Made(NamedTuple):
         return f"benchmarks/{self.name}.md"
 
 
-def _made() -> dict[str, Made]:
-    made = {}
-    for section in sections(__file__, "benchmarks.ini"):
-        own, results = texts(section), section.name
-        page, figure = own.get("page", results), own.get("figure", "")
-        made[results] = Made(page, own["title"], own["command"], written(own, "sentence"), figure)
-    return made
-
-
-MADE = _made()
+MADE = {
+    section.name: Made(
+        own.get("page", section.name),
+        own["title"],
+        own["command"],
+        written(own, "sentence"),
+        own.get("figure", ""),
+    )
+    for section in sections(__file__, "benchmarks.ini")
+    for own in [texts(section)]
+}
 """By the name of the results, in the order of the index; all other figures are drawn by
 `make figures` only."""
 INDEX = "benchmarks/index.md"
+ALL_FIGURES = "`make figures` draws all figures of these results into `build/figures/`."
 THEN_AND_NOW = "then-and-now"
 """The page that has findings of the five old studies (`then_and_now.ini`) beside those of today."""
 
@@ -72,6 +75,10 @@ ROWS = tuple(
 )
 
 
+def _results(name: str, root: Path) -> list[Record]:
+    return store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
+
+
 def figures(root: Path = ROOT) -> list[str]:
     """Draws all figures into build/figures, a folder for each file of results, and those that docs
     show into docs/figures, too. Returns a line for each that is shown and has no results."""
@@ -91,32 +98,31 @@ def figures(root: Path = ROOT) -> list[str]:
 
 def pages(names: Sequence[str], root: Path = ROOT) -> None:
     """Writes the pages made of these results, or of all, with their figures, and the index."""
+    docs = root / "docs"
     for name in names or (*MADE, THEN_AND_NOW):
         if name == THEN_AND_NOW:
-            page = root / "docs" / "benchmarks" / f"{THEN_AND_NOW}.md"
+            page = docs / "benchmarks" / f"{THEN_AND_NOW}.md"
             page.write_text(then_and_now(root), encoding="utf-8")
             continue
         if name not in MADE:
             raise unknown("page", name, [*MADE, THEN_AND_NOW], " ")
-        made, docs = MADE[name], root / "docs"
-        records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
+        made, records = MADE[name], _results(name, root)
         studies = command.by_study(records)
-        sections = [section for own in studies.values() for section in own]
+        takeaway = made.takeaway(Tables([section for own in studies.values() for section in own]))
         command.write_markdown(
-            docs / made.page,
-            Results(records),
-            studies,
-            docs / "figures",
-            command.Head(made.title, made.takeaway(Tables(sections)), name, made.figure),
+            *(docs / made.page, Results(records), studies, docs / "figures"),
+            top=[f"# {made.title}", takeaway],
+            end=f"This page is made from `loadtests/results/{name}.jsonl.xz` by "
+            f"`python -m loadtests docs {name}`; do not edit it. {ALL_FIGURES}",
+            figure=made.figure,
         )
-    markdown.insert(root / "docs" / INDEX, "pages", index(root))
+    markdown.insert(docs / INDEX, "pages", index(root))
 
 
 @functools.cache
 def tables(name: str, root: Path = ROOT) -> Tables:
     """The tables that the stored results of this name make."""
-    records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
-    told = command.by_study(records).values()
+    told = command.by_study(_results(name, root)).values()
     return Tables([section for own in told for section in own])
 
 

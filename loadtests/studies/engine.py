@@ -19,6 +19,7 @@ from loadtests.measure.listeners import listening
 from loadtests.measure.waiting import longer
 from loadtests.reporting.progress import Progress
 from loadtests.servers import peers
+from loadtests.servers.application import Application
 from loadtests.servers.registry import Server, missing, require_release, version, versions
 from loadtests.servers.registry.given import Given
 from loadtests.servers.running import Running
@@ -81,17 +82,17 @@ class Trial:
         what = f"{self.experiment}{of}, round {number} of {self.lab.rounds}, {self.server.name}"
         return Step(self.server, what, partial(run, self))
 
+    def running(
+        self, application: Application | None = None, target: str = "/", **how: Any
+    ) -> Running:
+        """The server on its core, to be entered."""
+        core = self.lab.server_core
+        return Running(self.server, application, target=target, **{"core": core, **how})
+
     def started(self, scenario: Scenario) -> Running:
         """The server, as it is started and checked for a scenario."""
-        return Running(
-            self.server,
-            scenario.application,
-            target=scenario.target,
-            request=scenario.request(),
-            body=scenario.body,
-            count=scenario.depth,
-            core=self.lab.server_core,
-        )
+        checked = {"request": scenario.request(), "body": scenario.body, "count": scenario.depth}
+        return self.running(scenario.application, scenario.target, **checked)
 
     def observe(
         self, scenario: Scenario, running: Running, warm: float = WARM_SECONDS
@@ -206,6 +207,16 @@ def measure(trial: Trial, scenario: Scenario) -> str:
     with trial.started(scenario) as running:
         sample = trial.take(scenario, running)
     return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
+
+
+def rounds(
+    lab: Lab, experiment: str, servers: Sequence[Any], run: Callable[[Trial], str], of: str = ""
+) -> list[Step]:
+    """`run` for every server once a round, another one first each time."""
+    return [
+        Trial(lab, experiment, number, server).step(run, of)
+        for number, server in in_turns(lab, servers)
+    ]
 
 
 def steps(

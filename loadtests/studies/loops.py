@@ -14,7 +14,7 @@ from typing import NamedTuple
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram
-from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Part, Section, Table
+from loadtests.reporting.model import Axis, Cell, Column, Panels, Part, Section, Table
 from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
@@ -22,7 +22,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import originals, sample, tables
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.remote import LAN, OUTSIDE, Way, apart
 from loadtests.studies.study import FULL, QUICK, Scale, Study
 
@@ -61,27 +61,28 @@ def arguments(parser: ArgumentParser) -> None:
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """Every way after the other, in interleaved runs."""
     lab = replace(lab, rounds=RUNS.get(scale.name, FEWEST_RUNS))
-    steps = sample.rounds(lab, chosen, f"{NAME} L1 to L3", partial(_take, lab, scale, None), "run")
+    steps = rounds(lab, NAME, chosen, partial(_take, scale=scale, way=None), " L1 to L3")
     for way, names in {} if options.local else REMOTE.items():
         asked = options.servers is not None
         those = [one for one in chosen if one.movable and (asked or one.name in names)]
-        what = f"{NAME} R1 to R3 {way.name}"
-        steps += sample.rounds(lab, those, what, partial(_take, lab, scale, way), "run")
+        take = partial(_take, scale=scale, way=way)
+        steps += rounds(lab, NAME, those, take, f" R1 to R3 {way.name}")
     return steps
 
 
-def _take(lab: Lab, scale: Scale, way: Way | None, number: int, server: Server) -> str:
+def _take(trial: Trial, scale: Scale, way: Way | None) -> str:
     """Starts the server, runs its loops, and stops it."""
     requests = max(FEWEST, round(REQUESTS * scale.share))
     if way is OUTSIDE:
         requests = max(OUTSIDE_FEWEST, round(REQUESTS * scale.share * OUTSIDE_SHARE))
     with contextlib.ExitStack() as stack:
         ends = stack.enter_context(apart(way)) if way else None
-        one = stack.enter_context(running(server, lab.server_core, ends.server if ends else None))
+        host, core = ends["server"] if ends else None, trial.lab.server_core
+        one = stack.enter_context(running(trial.server, core, host))
         if ends:
-            stack.enter_context(ends.client.inside())
-        _ask(lab, one, [TARGETS[0]] * min(WARMING, requests))
-        means = [_measure(lab, number, one, way, loop, requests) for loop in LOOPS]
+            stack.enter_context(ends["client"].inside())
+        _ask(trial.lab, one, [TARGETS[0]] * min(WARMING, requests))
+        means = [_measure(trial, one, way, loop, requests) for loop in LOOPS]
     return f"{', '.join(f'{mean:,.0f}' for mean in means)} µs"
 
 
@@ -96,20 +97,18 @@ def _ask(lab: Lab, one: Running, targets: Sequence[str]) -> fetch.Traced:
     return seen
 
 
-def _measure(
-    lab: Lab, number: int, one: Running, way: Way | None, loop: str, requests: int
-) -> float:
+def _measure(trial: Trial, one: Running, way: Way | None, loop: str, requests: int) -> float:
     """Runs a loop, stores the sample, and returns the mean of its times."""
-    seed = SEED + number
+    seed = SEED + trial.number
     targets = asked(loop, TARGETS, requests, seed)
     before = sample.cpu_seconds(one)
-    seen = _ask(lab, one, targets)
+    seen = _ask(trial.lab, one, targets)
     spent = sample.cpu_seconds(one) - before
     times = seen.trace.total()
     apart_ones = outliers(times, targets)
     kept = sorted(apart_ones, key=lambda outlier: outlier.microseconds)[-OUTLIERS_KEPT:]
     mean = statistics.fmean(times)
-    Trial(lab, NAME, number, one.server).sample(
+    trial.sample(
         scenario=scenario(way, loop),
         requests=len(times),
         seconds=seen.trace.seconds,
@@ -122,7 +121,7 @@ def _measure(
         outliers=len(apart_ones),
         apart=sorted(kept),
         # One run of a server is drawn.
-        **({} if number else {"curve": curve(times, kept)}),
+        **({} if trial.number else {"curve": curve(times, kept)}),
         cpu_us=round(spent / len(times) * 1e6, 1),
         client_busy=round(seen.load.busy, 3),
         seed=seed,
@@ -196,7 +195,8 @@ def report(results: Results) -> list[Section]:
         own = {name: loops[name] for n in LOOPS if (name := scenario(way, n)) in loops}
         if own:
             sections.append(_section(way, own, loops.get("L1", [])))
-    return [*sections, _apart(samples), _then(results)]
+    then = originals.section("The loops of 2005", "loops-2005", text=tables.lost(results))
+    return [*sections, _apart(samples), then]
 
 
 def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Record]) -> Section:
@@ -250,8 +250,6 @@ def _asked(samples: Sequence[Record]) -> str:
 
 
 def _runs(name: str, samples: Sequence[Record]) -> Table:
-    columns = [Column("server"), Column("run"), Column("all requests together", "s", 4)]
-    columns += [Column(one, "ms", 4, MILLI) for one in (MEAN, "shortest", "longest")]
     rows: list[list[Cell]] = []
     own = tables.by_server(samples)
     for server in tables.ranked(tables.spreads(samples, "mean_us"), own):
@@ -259,22 +257,20 @@ def _runs(name: str, samples: Sequence[Record]) -> Table:
         for run, value in zip(own[server], values, strict=True):
             rows.append([server, f"{name} – {run['round'] + 1}", *value])
         rows.append([server, "mean", *map(statistics.fmean, zip(*values, strict=True))])
-    title = f"{name}: every run"
-    return Table(f"loops-{_file(name)}-runs", title, columns, rows, tables.ours(own))
+    columns = [Column("server"), Column("run"), Column("all requests together", "s", 4)]
+    columns += [Column(one, "ms", 4, MILLI) for one in (MEAN, "shortest", "longest")]
+    return tables.table(f"loops-{_file(name)}-runs", f"{name}: every run", columns, rows)
 
 
 def _panels(end: str, loops: dict[str, list[Record]]) -> list[Panels]:
     panels = []
     for name, samples in loops.items():
         curves = {s["server"]: s["curve"] for s in reversed(samples) if "curve" in s}
-        lines = [
-            tables.curve(server, ((number, time * MILLI) for number, time in curves[server]))
-            for server in _drawn(list(tables.by_server(samples)))
-            if server in curves
-        ]
-        if lines:
+        drawn = _drawn(list(tables.by_server(samples)))
+        shown = {server: curves[server] for server in drawn if server in curves}
+        if shown:
             x, y = Axis("Request", low=0), Axis("Time", "ms", log=True)
-            panels.append(Lines(f"loops-times-{_file(name)}", name, x, y, lines))
+            panels.append(tables.lines(f"loops-times-{_file(name)}", name, x, y, shown, MILLI))
     caption = (
         "The first run. A point is the median of neighbours, so that there are no more than 250, "
         f"and every outlier (up to the {OUTLIERS_KEPT} longest) is one of its own."
@@ -303,26 +299,11 @@ def _apart(samples: Sequence[Record]) -> Section:
     for one, number, time, target in longest:
         run, medians = f"{one['scenario']} – {one['round'] + 1}", time / one["p50_us"]
         rows.append([one["server"], run, float(number), target, float(time), medians])
-    columns = [Column(name) for name in ("server", "run", "number of the request", "target")]
-    columns += [Column("time", "ms", 2, MILLI), Column("medians of its run", "", 1)]
-    strong = tables.ours(row[0] for row in rows)
-    parts = [Table("loops-outliers", "Outliers", columns, rows, strong)] if rows else []
+    times = Column("time", "ms", 2, MILLI), Column("medians of its run", "", 1)
+    columns = ("server", "run", "number of the request", "target", *times)
+    parts = [tables.table("loops-outliers", "Outliers", columns, rows)] if rows else []
     said = f"There are {count:,} outliers among {requests:,} requests."
     return Section("Requests that stand out", text, parts, said)
-
-
-def _then(results: Results) -> Section:
-    columns = [Column(name) for name in ("server", "loop", "machine of the server")]
-    columns += [Column("all requests together", "s", 3), Column(MEAN, "ms", 2, 1e3)]
-    columns += [Column("shortest", "ms", 2, 1e3), Column("longest", "ms", 1, 1e3)]
-    note = (
-        "1,000 requests, in the second loop 5,000; means of five runs (on the Xeon L1 to L3 of "
-        "one). Clients in REBOL; `outside` was a PC in a network of 10 Mbit/s. The old kernel "
-        "reported Apache's times in whole seconds."
-    )
-    had, rows = "What the study of 2005 had", originals.TABLES["2005 loops"]
-    table = Table("loops-2005", had, columns, rows, note=note)
-    return Section("The loops of 2005", tables.lost(results), [table])
 
 
 def _file(name: str) -> str:

@@ -18,32 +18,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtests.reporting.model import Column, Table
+from loadtests.reporting.model import Column, Section, Table
 from loadtests.stats.variance import Analysis, analyse
 
-_FILE = Path(__file__).with_suffix(".json")
-TABLES: dict[str, list[tuple[Any, ...]]] = {
-    name: [tuple(row) for row in rows]
-    for name, rows in json.loads(_FILE.read_text(encoding="utf-8")).items()
-}
-"""Rows by year and name.
+_ORIGINALS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+FIGURES: dict[str, list[list[Any]]] = _ORIGINALS["figures"]
+"""Rows by year and name, of what is shown beside figures of today.
 
-- loops: server, loop, machine of the server; seconds of all requests together, mean, shortest and
-  longest, of the mean row of each loop.
-- phases and power: of R99, the injectors that were active, the third of three outside of the local
-  network, or their number, with 5,000 requests each; seconds; mean, shortest and longest
-  milliseconds; requests, and requests per second.
-- resources: of R2 in the local network: server; user, memory and system in per cent; packets and
-  bits a second ("2 2500 000" is printed; the text has 2.5 MB/s, 5 % of the bandwidth).
+- settings: of the client of 2001.
 - times: content, one of the times, and what the study says of each server; empty: nothing.
-- serial and parallel: as `poorhttp` shows them; of the parallel test, whether the most unanswered
-  requests were reached.
-- memory: KiB, as `ps` gives it: size, virtual size and 4 × size.
 """
 
 CLIENTS = ("Client 1", "Client 2", "Client 1+2")
 SERVERS = ("Server 1", "Server 2", "Server 3", "Server 4")
-RPS, THROUGHPUT = TABLES["2001 requests per second"], TABLES["2001 bytes per second"]
+RPS, THROUGHPUT = FIGURES["2001 requests per second"], FIGURES["2001 bytes per second"]
 """Of 2001: a row for each client, the servers in their order."""
 FILES = 6_471
 OCTETS = 64 * 2**20
@@ -57,6 +45,27 @@ SECONDS = 60
 AT_ONCE, EVERY = 100, 1.0
 """New requests of the parallel test, and the seconds from one burst of them to the next."""
 MOST_UNANSWERED = 600
+
+
+def table(name: str) -> Table:
+    """A table as a study had it.
+
+    - loops: seconds of all requests together, mean, shortest and longest, of the mean row of each.
+    - power: of R99, the injectors that were active, or their number, with 5,000 requests each.
+    - resources: of R2 in the local network ("2 2500 000" is printed; the text has 2.5 MB/s, 5 % of
+      the bandwidth).
+    - serial and parallel: as `poorhttp` shows them.
+    - memory: KiB, as `ps` gives it: size, virtual size and 4 × size.
+    """
+    found = _ORIGINALS["tables"][name]
+    columns = [Column(*one) for one in found["columns"]]
+    rows = [tuple(row) for row in found["rows"]]
+    return Table(name, found["title"], columns, rows, note=found["note"])
+
+
+def section(title: str, *names: str, text: Sequence[str] = ()) -> Section:
+    """Tables of a study, at the end of the report of today's."""
+    return Section(title, text, list(map(table, names)))
 
 
 def analysed(table: Sequence[Sequence[float]]) -> Analysis:
@@ -76,18 +85,3 @@ def printed(analysis: Analysis) -> tuple[float, float, float]:
     ssa = analysis.ssa * clients / servers
     ssb = analysis.ssb * servers / clients
     return ssa, ssb, analysis.sst - ssa - ssb
-
-
-def poorhttp(study: str, answered: str, note: str, *more: Column) -> Table:
-    """What the serial or the parallel test of 2010 had."""
-    columns = (
-        Column("configuration"),
-        Column("first bytes that fit into a second", places=2),
-        Column("whole pages that fit into a second", places=2),
-        Column(answered, "/s", 2),
-        Column("time to the first bytes", "s", 4),
-        Column("time to the whole page", "s", 4),
-        *more,
-    )
-    rows = TABLES[f"2010 {study}"]
-    return Table(f"{study}-2010", "What the study of 2010 had", columns, rows, note=note)

@@ -18,11 +18,11 @@ from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import EIGHT_THREADS, OVERLOADED
 from loadtests.servers.running import Running
-from loadtests.stats.results import Results, Spread
+from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import sample, tables
 from loadtests.studies.bench import scenarios
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import QUICK, TINY, Scale, Study, scales
 
 NAME = "overload"
@@ -50,28 +50,22 @@ HANDLERS = (
 )
 
 
-def open_steps(lab: Lab, scale: Scale, chosen: Sequence[Server]) -> list[Step]:
-    """Every handler of every server, at each multiple of its highest rate."""
-    return [
-        step
-        for handler in HANDLERS
-        for step in sample.rounds(
-            lab, chosen, f"{NAME} {handler.name}", partial(_take, lab, scale, handler)
-        )
-    ]
-
-
-def _take(lab: Lab, scale: Scale, handler: Handler, number: int, server: Server) -> str:
+def _take(trial: Trial, scale: Scale, handler: Handler) -> str:
     """The highest rate, and then each multiple of it on a server of its own."""
+    lab = trial.lab
     # Some would still answer those of whom the highest rate was measured.
-    with _running(lab, handler, server) as running:
+    with trial.running(handler.application, handler.target) as running:
         capacity = _capacity(lab, scale, handler, running)
     told = [f"{capacity:,.0f}/s"]
     for factor in scale.amounts.factors:
-        with _running(lab, handler, server) as running:
+        with trial.running(handler.application, handler.target) as running:
             before = scale.amounts.before * until_noticed(factor)
-            taken = _load(lab, before, handler, running, capacity * factor)
+            seconds, rate = before + lab.seconds, capacity * factor
+            found, cpu = sample.offer(lab, running, seconds, rate, PATIENCE, handler.target)
+        taken = counted(found.trace, before)
         taken |= {
+            "client_busy": found.load.busy,
+            "server_busy": cpu / seconds,
             "scenario": f"{handler.name} × {factor:g}",
             "handler": handler.name,
             "factor": factor,
@@ -79,32 +73,20 @@ def _take(lab: Lab, scale: Scale, handler: Handler, number: int, server: Server)
             "offered": taken["asked"] / lab.seconds,
             "rate": taken["requests"] / lab.seconds,
         }
-        Trial(lab, NAME, number, server).sample(**taken)
+        trial.sample(**taken)
         told.append(f"× {factor:g}: {taken['rate']:,.0f}/s")
     return ", ".join(told)
 
 
-def _running(lab: Lab, handler: Handler, server: Server) -> Running:
-    return Running(server, handler.application, target=handler.target, core=lab.server_core)
-
-
 def _capacity(lab: Lab, scale: Scale, handler: Handler, running: Running) -> float:
     """Requests per second, each on a connection of its own, of clients that wait for answers."""
+    visits, core = [[running.at(handler.target)]], lab.client_core
     # One after the other: a client that has left leaves a request behind.
-    fetch.drive(
-        running.port, 1.0, 1, [[running.at(handler.target)]], requests=50, core=lab.client_core
-    )
+    fetch.drive(running.port, 1.0, 1, visits, requests=50, core=core)
     # Some are slower with many at once, and those without limits quicker.
     rate = max(
-        fetch.drive(
-            running.port,
-            scale.amounts.closed,
-            connections,
-            [[running.at(handler.target)]],
-            keep=False,
-            core=lab.client_core,
-        ).rate
-        for connections in scale.amounts.connections
+        fetch.drive(running.port, scale.amounts.closed, some, visits, keep=False, core=core).rate
+        for some in scale.amounts.connections
     )
     if not rate:
         raise ServerFailure(f"{handler.name}: no request was answered")
@@ -117,30 +99,6 @@ def until_noticed(factor: float) -> float:
     Its queue is as long as their patience only then, and those that have left come to their turn.
     """
     return PATIENCE * (1.5 + 2 / (factor - 1)) if factor > 1 else 2 * PATIENCE
-
-
-def _load(
-    lab: Lab, before_seconds: float, handler: Handler, running: Running, rate: float
-) -> dict[str, Any]:
-    """What became of the requests of the last `lab.seconds`."""
-    before = sample.cpu_seconds(running)
-    found = fetch.traced(
-        running.port,
-        before_seconds + lab.seconds,
-        1,
-        [[running.at(handler.target)]],
-        rate=rate,
-        # More than can be there, so that the run never stops for it.
-        most_unanswered=round(2 * rate * PATIENCE) + 100,
-        give_up=PATIENCE,
-        patience=PATIENCE,
-        core=lab.client_core,
-    )
-    cpu = sample.cpu_seconds(running) - before
-    return counted(found.trace, before_seconds) | {
-        "client_busy": found.load.busy,
-        "server_busy": cpu / (before_seconds + lab.seconds),
-    }
 
 
 def counted(trace: Trace, first: float) -> dict[str, Any]:
@@ -189,14 +147,6 @@ BUSY_CLIENT = (
 )
 
 
-def _at(factor: float, field: str) -> tables.Value:
-    def value(samples: Sequence[Record]) -> Spread | None:
-        found = tables.cell([one for one in samples if one["factor"] == factor], field)
-        return found if isinstance(found, Spread) else None
-
-    return value
-
-
 def of_highest(samples: Sequence[Record]) -> list[Record]:
     """The samples with shares and offers as multiples of the highest rate of each server."""
 
@@ -215,21 +165,15 @@ def of_highest(samples: Sequence[Record]) -> list[Record]:
     return told
 
 
-def open_report(samples: Sequence[Record]) -> list[Section]:
-    sections: list[Section] = []
-    measured = tables.by(of_highest(samples), "handler")
-    for handler in HANDLERS:
-        if own := measured.get(handler.name):
-            sections.append(_section(handler, own, [] if sections else [ABOUT, BUSY_CLIENT]))
-    return sections
-
-
 def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) -> Section:
     factors = sorted({one["factor"] for one in samples})
     most = factors[-1]
-    ranking = f"in time at {most:g} ×"
-    shares = [(Column(f"in time at {one:g} ×", "%", 0, 100), _at(one, "share")) for one in factors]
-    late = [(Column(f"p99 at {one:g} ×", "ms", 0, 1e-3), _at(one, "p99_us")) for one in factors]
+
+    def at(factor: float, field: str) -> tables.Value:
+        return tables.where("factor", factor, field)
+
+    shares = [(Column(f"in time at {one:g} ×", "%", 0, 100), at(one, "share")) for one in factors]
+    late = [(Column(f"p99 at {one:g} ×", "ms", 0, 1e-3), at(one, "p99_us")) for one in factors]
     table = tables.compared(
         f"{NAME}-{handler.name}",
         f"Answers within {PATIENCE:g} s: {handler.title}",
@@ -238,19 +182,18 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
             (Column("highest rate", "/s"), "highest"),
             *shares,
             *late,
-            (Column(f"503 at {most:g} ×"), _at(most, "refused")),
-            (Column(f"left at {most:g} ×"), _at(most, "left")),
-            (Column("offered", "×", 1), _at(most, "offered")),
+            (Column(f"503 at {most:g} ×"), at(most, "refused")),
+            (Column(f"left at {most:g} ×"), at(most, "left")),
+            (Column("offered", "×", 1), at(most, "offered")),
         ],
-        ranking,
+        f"in time at {most:g} ×",
         highest=True,
         note="p99 is that of the answers in time.",
     )
-    best = tables.spreads(samples, _at(most, "share"), 100)
     said = tables.answer(
         f"Share of the highest rate answered in time at {most:g} times that rate, with "
         f"{handler.title}",
-        best,
+        tables.spreads(samples, at(most, "share"), 100),
         "%",
         highest=True,
     )
@@ -260,15 +203,13 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
 
 def _figure(handler: Handler, samples: Sequence[Record]) -> Panels:
     def panel(field: str, title: str, axis: Axis, scale: float) -> Lines:
-        lines = []
-        for server, own in tables.by_server(samples).items():
-            found = {
-                factor: tables.cell(one, field) for factor, one in tables.by(own, "factor").items()
-            }
-            points = [(at, one) for at, one in sorted(found.items()) if isinstance(one, Spread)]
-            lines.append(tables.line(server, points, scale))
+        found = {
+            server: tables.along(own, field, "factor").items()
+            for server, own in tables.by_server(samples).items()
+        }
         x = Axis("requests, as a multiple of the highest rate", low=0)
-        return Lines(f"{NAME}-{handler.name}-{field}", title, x, axis, lines, marks=True)
+        name = f"{NAME}-{handler.name}-{field}"
+        return tables.lines(name, title, x, axis, found, scale, marks=True)
 
     share = Axis("of the highest rate", "%", low=0)
     late = Axis("p99 of the answers in time", "ms", log=True)
@@ -292,32 +233,20 @@ BEFORE = 1.5
 """Seconds for which only the computing ones are there."""
 
 
-def fair_steps(lab: Lab, chosen: Sequence[Server]) -> list[Step]:
-    return sample.rounds(lab, chosen, FAIR, partial(_take_fair, lab))
-
-
-def _take_fair(lab: Lab, number: int, server: Server) -> str:
-    seconds = 3 * lab.seconds
-    with (
-        Running(server, scenarios.BURN, target=SHORT, core=lab.server_core) as running,
-        ThreadPoolExecutor(1) as beside,
-    ):
-        sample.warm(running, SHORT, lab.client_core)
+def _fair(trial: Trial) -> str:
+    seconds, core = 3 * trial.lab.seconds, trial.lab.client_core
+    with trial.running(scenarios.BURN, SHORT) as running, ThreadPoolExecutor(1) as beside:
+        sample.warm(running, SHORT, core)
         # All eight threads have run by then.
+        lasts, visits = BEFORE + seconds, [[running.at(LONG)]]
         computing = beside.submit(
-            fetch.traced,
-            running.port,
-            BEFORE + seconds,
-            COMPUTING,
-            [[running.at(LONG)]],
-            keep=True,
-            core=lab.client_core,
+            fetch.traced, running.port, lasts, COMPUTING, visits, keep=True, core=core
         )
-        fetch.drive(running.port, BEFORE, 1, [[running.at(SHORT)]], core=lab.client_core)
-        traced, cpu = sample.load(lab, running, seconds, 1, SHORT, keep=True, think=PAUSE)
-        computed = len(computing.result().trace.total()) / (BEFORE + seconds)
+        fetch.drive(running.port, BEFORE, 1, [[running.at(SHORT)]], core=core)
+        traced, cpu = sample.load(trial.lab, running, seconds, 1, SHORT, keep=True, think=PAUSE)
+        computed = len(computing.result().trace.total()) / lasts
     taken = sample.described(FAIR, traced, cpu) | {"computed": computed}
-    Trial(lab, FAIR, number, server).sample(**taken)
+    trial.sample(**taken)
     return f"p99 {taken['p99_us'] / 1e3:,.1f} ms, computed {computed:.1f}/s"
 
 
@@ -381,21 +310,27 @@ def servers() -> list[Server]:
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The steps of the experiments that were chosen."""
     steps: list[Step] = []
-    if NAME in options.names:
-        rounds = replace(lab, rounds=scale.rounds_of(NAME))
-        steps += open_steps(
-            rounds, scale, [one for one in chosen if one in OVERLOADED or one.given]
-        )
-    if FAIR in options.names:
-        rounds = replace(lab, rounds=scale.rounds_of(FAIR))
-        steps += fair_steps(rounds, [one for one in chosen if one in EIGHT_THREADS or one.given])
+    for name, known in ((NAME, OVERLOADED), (FAIR, EIGHT_THREADS)):
+        if name in options.names:
+            own = replace(lab, rounds=scale.rounds_of(name))
+            those = [one for one in chosen if one in known or one.given]
+            # Every handler at each multiple of a server's highest rate.
+            for handler in HANDLERS if name == NAME else ():
+                take = partial(_take, scale=scale, handler=handler)
+                steps += rounds(own, name, those, take, f" {handler.name}")
+            if name == FAIR:
+                steps += rounds(own, name, those, _fair)
     return steps
 
 
 def report(results: Results) -> list[Section]:
     """A section for each handler, and one for short requests beside long ones."""
     found = tables.by(tables.latest(results.samples), "experiment")
-    told = open_report(found.get(NAME, []))
+    told: list[Section] = []
+    measured = tables.by(of_highest(found.get(NAME, [])), "handler")
+    for handler in HANDLERS:
+        if own := measured.get(handler.name):
+            told.append(_section(handler, own, [] if told else [ABOUT, BUSY_CLIENT]))
     return told + fair_report(found.get(FAIR, []))
 
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from loadtests.clients.native.fetch import Trace
-from loadtests.reporting.model import Axis, Column, Lines, Section
+from loadtests.reporting.model import Axis, Column, Section
 from loadtests.servers.pages import with_pages
 from loadtests.servers.registry import ALONE_AND_PROXIED, Server
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import originals, sample, tables
 from loadtests.studies.bench import scenarios
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.originals import AT_ONCE, EVERY, MOST_UNANSWERED
 from loadtests.studies.study import FULL, Scale, Study
 
@@ -45,26 +44,24 @@ FIRST = (
 class Handler:
     """What is asked for, and for how many seconds by scale (none: not).
 
-    `warm` is what is asked for before, if that is something else.
+    `warm` is what is asked for before.
     """
 
     name: str
     title: str
     target: str
+    warm: str
     seconds: Mapping[str, float]
-    warm: str = ""
 
 
+LIGHT, HEAVY, WAITING = "/light", "/heavy", f"/?seconds={WAITS:g}"
 HANDLERS = (
-    Handler("light", "the light page", "/light", {"full": 1.5, "quick": 1.5, "tiny": 0.5}),
-    Handler("heavy", "the heavy page", "/heavy", {"full": 1.5}),
+    Handler("light", "the light page", LIGHT, LIGHT, {"full": 1.5, "quick": 1.5, "tiny": 0.5}),
+    Handler("heavy", "the heavy page", HEAVY, HEAVY, {"full": 1.5}),
     # One at a time has 600 before it when the eighth second begins, two at a time at the tenth.
     Handler(
-        SLOW,
-        "a handler that waits",
-        f"/?seconds={WAITS:g}",
+        *(SLOW, "a handler that waits", WAITING, "/?seconds=0"),
         {"full": 9.5, "quick": 7.5, "tiny": 1.5},
-        "/?seconds=0",
     ),
 )
 
@@ -86,19 +83,20 @@ def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -
     steps = []
     for handler in HANDLERS:
         if seconds := handler.seconds.get(scale.name):
-            take = partial(_take, lab, handler, options.parallel_seconds or seconds)
-            steps += sample.rounds(lab, chosen, f"{NAME} {handler.name}", take)
+            servers = with_pages(chosen)
+            if handler.name == SLOW:
+                servers = [o if o.own else replace(o, application=scenarios.SLOW) for o in chosen]
+            seconds = options.parallel_seconds or seconds
+            take = partial(_take, handler=handler, seconds=seconds)
+            steps += rounds(lab, NAME, servers, take, f" {handler.name}")
     return steps
 
 
-def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Server) -> str:
-    [started] = with_pages([server])
-    if handler.name == SLOW:
-        started = replace(server, application=scenarios.SLOW)
-    with Running(started, target=handler.target, core=lab.server_core) as running:
-        sample.warm(running, handler.warm or handler.target, lab.client_core)
+def _take(trial: Trial, handler: Handler, seconds: float) -> str:
+    with trial.running(target=handler.target) as running:
+        sample.warm(running, handler.warm, trial.lab.client_core)
         traced, cpu = sample.load(
-            lab, running, seconds, AT_ONCE, handler.target, every=EVERY, **LIMITS
+            trial.lab, running, seconds, AT_ONCE, handler.target, every=EVERY, **LIMITS
         )
     trace = traced.trace
     taken = sample.described(handler.name, traced, cpu)
@@ -117,7 +115,7 @@ def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Serve
         "limit": seconds,
         **({"waits": WAITS} if handler.name == SLOW else {}),
     }
-    Trial(lab, NAME, number, server).sample(**taken)
+    trial.sample(**taken)
     flooded = f", flooded after {trace.seconds:.1f} s" if trace.stopped else ""
     return f"{taken['rate']:,.0f}/s, at most {max(waiting):,} unanswered{flooded}"
 
@@ -202,15 +200,8 @@ def report(results: Results) -> list[Section]:
     for handler in HANDLERS:
         if own := measured.get(handler.name):
             sections.append(_section(handler, own, [] if sections else about))
-    then = originals.poorhttp(
-        NAME,
-        "answered in the time of the test",
-        f"The light page over an ad-hoc WLAN, from a netbook, for {originals.SECONDS} "
-        "seconds or until its client was flooded; the study does not say when that was.",
-        Column(f"{MOST_UNANSWERED} unanswered"),
-    )
     title = f"{AT_ONCE} new requests each second in 2010"
-    return [*sections, Section(title, [], [then])]
+    return [*sections, originals.section(title, "parallel-2010")]
 
 
 def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) -> Section:
@@ -219,15 +210,15 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
     best = tables.ranked(most := tables.spreads(samples, "most_unanswered"), own)
     # The worst of the rounds.
     waiting = {one: max((taken["unanswered"] for taken in own[one]), key=max) for one in best}
-    figure = Lines(
+    figure = tables.lines(
         f"{NAME}-{handler.name}-lines",
         heading,
         Axis("time", "s", low=0),
         Axis("most unanswered in the second", low=0),
-        [tables.curve(one, enumerate(counts)) for one, counts in waiting.items()],
-        f"a server that has {MOST_UNANSWERED} counts as flooded, and is asked no more",
-        f"A server that answers all of them within the second stays at {AT_ONCE} or below; after "
-        "the last burst comes the time in which the rest may be answered.",
+        {one: enumerate(counts) for one, counts in waiting.items()},
+        subtitle=f"a server that has {MOST_UNANSWERED} counts as flooded, and is asked no more",
+        caption=f"A server that answers all of them within the second stays at {AT_ONCE} or below; "
+        "after the last burst comes the time in which the rest may be answered.",
         marks=True,
     )
     flooded = [f"{one} (after {min(when):.1f} s)" for one in best if (when := _moments(own[one]))]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 from loadtests.clients.load import SATURATED
@@ -17,12 +16,11 @@ from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers import proxies
 from loadtests.servers.pages import PROXIED, TABLE
 from loadtests.servers.proxies import KEPT, UNIX, Chain, Setup
-from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import comparison
+from loadtests.stats.results import Results, spread
+from loadtests.studies import comparison, tables
 from loadtests.studies.bench.scenarios import Fetched, Scenario
 from loadtests.studies.comparison import CPU, P50, P99, RATE, Measure, median
-from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.sample import rounds
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
 AT_ONCE, EVERY = 100, 1.0
@@ -48,15 +46,15 @@ PASSED = [
 SCENARIOS: dict[str, Sequence[Scenario]] = {"proxies": STUDIED, "gateways": PASSED}
 
 
-def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenario) -> str:
+def take(trial: Trial, chain: Chain, scenario: Scenario) -> str:
     """Loads a running setup and stores the sample, with the proxy's CPU time apart.
 
     Raises ServerFailure if a request failed or a part of the setup died.
     """
-    for seconds in longer(lab.seconds):
+    for seconds in longer(trial.lab.seconds):
         before, busy = chain.spent(), resources.machine_busy_seconds()
         began = time.monotonic()
-        load = scenario.drive(chain.front.port, seconds, lab.client_core)
+        load = scenario.drive(chain.front.port, seconds, trial.lab.client_core)
         elapsed = time.monotonic() - began
         busy = resources.machine_busy_seconds() - busy
         servers, proxy = (now - then for now, then in zip(chain.spent(), before, strict=True))
@@ -66,7 +64,6 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
     if load.requests == 0:
         raise ServerFailure(f"{scenario.name}: no request was answered, {failed} failed")
     used = resources.memory(chain.processes())
-    trial = Trial(lab, experiment, number, chain.setup)
     sample = trial.described(scenario, load, servers + proxy, elapsed, busy, used)
     sample |= {
         "cpu_us": round(servers / load.requests * 1e6, 4),
@@ -77,7 +74,7 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
         "answer_us": load.answer_us,
         "failed": failed,
     }
-    lab.store.add("sample", **sample)
+    trial.lab.store.add("sample", **sample)
     if failed:
         raise ServerFailure(
             f"{scenario.name}: {failed} requests failed beside {load.requests} answers: "
@@ -87,51 +84,28 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
     return f"{scenario.name} {said} {sample['rate']:,.0f}/s"
 
 
-def _run(lab: Lab, experiment: str, number: int, setup: Setup) -> str:
-    scenarios = SCENARIOS[experiment]
+def _run(trial: Trial) -> str:
+    """All scenarios, each target warmed up once."""
+    lab, setup, scenarios = trial.lab, trial.server, SCENARIOS[trial.experiment]
+    assert isinstance(setup, Setup)
     first, said, warm = scenarios[0], [], set[str]()
     with proxies.running(setup, first.application, first.target, lab.server_core) as chain:
         for scenario in scenarios:
             if scenario.target not in warm:
                 scenario.drive(chain.front.port, min(WARM_SECONDS, lab.seconds), lab.client_core)
                 warm.add(scenario.target)
-            said.append(take(lab, experiment, number, chain, scenario))
+            said.append(take(trial, chain, scenario))
     return "; ".join(said)
 
 
 def steps(lab: Lab, experiment: str, chosen: Sequence[Setup]) -> list[Step]:
     """Every setup once a round with all scenarios, another one first each time."""
-    return rounds(lab, chosen, experiment, partial(_run, lab, experiment))
+    return rounds(lab, experiment, chosen, _run)
 
 
 WHICH = {"hello": "`hello`", "light": "the light page", "heavy": "the heavy page"}
 FULL = 0.95
 """The share of their core from which on proxy and servers together are the limit."""
-
-
-def _failures(results: Results) -> Places:
-    """Of each setup and test; a run without an answer is a failure besides, and told as such."""
-    chosen = results.experiment("proxies")
-    return {
-        f"{server}, {scenario}": found
-        for scenario in chosen.scenarios()
-        for server in chosen.servers(scenario)
-        if (found := spread([sum(chosen.rounds(scenario, server, "failed").values())]))
-    }
-
-
-def _against(page: str, protocol: str) -> Callable[[Results], Places]:
-    """CPU per request of our servers, without nginx, to uWSGI's in the same round."""
-
-    def read(results: Results) -> Places:
-        return {
-            mode(setup.name): found
-            for setup in proxies.GATEWAYS
-            if setup.against and setup.name.endswith((f" by {protocol}", f" by {protocol}{UNIX}"))
-            if (found := results.ratio(f"pass-{page}-64", setup.name, setup.against, "cpu_us"))
-        }
-
-    return read
 
 
 NONE = "failed requests of all tests, alone and behind lighttpd, nginx and HAProxy"
@@ -141,7 +115,15 @@ COSTS = tuple(
         f"CPU per request of the servers for {words}, `{how}` to us, against `uwsgi_pass` to uWSGI",
         1,
         "×",
-        _against(page, protocol),
+        # Without nginx.
+        comparison.places(
+            Results.ratio,
+            {
+                mode(one.name): (f"pass-{page}-64", one.name, one.against, "cpu_us")
+                for one in proxies.GATEWAYS
+                if one.against and one.name.endswith((f" by {protocol}", f" by {protocol}{UNIX}"))
+            },
+        ),
     )
     for page, words in WHICH.items()
     for how, protocol in (("uwsgi_pass", "uwsgi"), ("proxy_pass", "HTTP (kept)"))
@@ -156,11 +138,6 @@ def _per_second(field: str, name: str) -> Measure:
         return 1e6 / found.median if found and found.median else None
 
     return Measure(Column(name, "/s"), read)
-
-
-def _proxy(results: Results, scenario: str, server: str) -> Spread | None:
-    """Nothing where there is no proxy."""
-    return spread(filter(None, results.rounds(scenario, server, "proxy_us").values()))
 
 
 def _failed(results: Results, scenario: str, server: str) -> str:
@@ -185,7 +162,11 @@ def _limit(results: Results, scenario: str, server: str) -> str:
 
 
 SERVERS = median("cpu_us", "CPU of the servers", "µs", 1)
-PROXY = Measure(Column("CPU of the proxy", "µs", 1), _proxy)
+PROXY = Measure(
+    Column("CPU of the proxy", "µs", 1),
+    # Nothing where there is no proxy.
+    lambda results, *place: spread(filter(None, results.rounds(*place, "proxy_us").values())),
+)
 FAILED = Measure(Column("failed"), _failed)
 LIMIT = Measure(Column("limit (servers + proxy + client)"), _limit)
 TIMES = (
@@ -272,6 +253,19 @@ per second of the test.
 """
 
 SCALES = (Scale("full", 5, 0.7), QUICK, TINY)
+
+
+def _failures(results: Results) -> Places:
+    """Of each setup and test; a run without an answer is a failure besides, and told as such."""
+    chosen = results.experiment("proxies")
+    return {
+        f"{server}, {scenario}": tables.once(sum(found.values()))
+        for scenario in chosen.scenarios()
+        for server in chosen.servers(scenario)
+        if (found := chosen.rounds(scenario, server, "failed"))
+    }
+
+
 PROXIES = Study(
     "proxies",
     "put lighttpd, nginx and HAProxy before one and two of our servers",

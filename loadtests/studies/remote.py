@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loadtests.errors import LabError
-from loadtests.network.hosts import Host, Network, Unavailable
+from loadtests.network.hosts import Network, Unavailable
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,15 @@ mean. Here a request is two round trips (the connection, then question and answe
 page: 60 ms."""
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The two hosts at the ends of a way."""
-
-    client: Host
-    server: Host
-
-
 @contextlib.contextmanager
-def apart(way: Way) -> Iterator[Ends]:
-    """Two hosts with this way between them. Raises LabError where they cannot be made."""
+def apart(way: Way) -> Iterator[Network]:
+    """A `client` and a `server` with this way between them. Raises LabError without a network."""
     with contextlib.ExitStack() as stack:
         try:
             network = stack.enter_context(Network("client", "server"))
-            ends = Ends(network["client"], network["server"])
-            ends.server.disturb(delay=way.delay, rate=way.rate)
+            network["server"].disturb(delay=way.delay, rate=way.rate)
         except Unavailable as reason:
             raise LabError(str(reason)) from None
         except (OSError, RuntimeError) as error:
             raise LabError(f"the network cannot be made: {error}") from None
-        yield ends
+        yield network

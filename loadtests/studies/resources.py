@@ -8,21 +8,20 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.sampler import Look, Sampler
-from loadtests.reporting.model import MIB, Axis, Column, Lines, Panels, Section, Table
+from loadtests.reporting.model import MIB, Axis, Column, Panels, Section
 from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import originals, sample, tables
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies import originals, tables
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.remote import LAN, apart
 from loadtests.studies.study import Scale, Study
 
@@ -39,12 +38,12 @@ FULL_LINE = 0.9
 
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
-    return sample.rounds(lab, chosen, NAME, partial(_take, lab))
+    return rounds(lab, NAME, chosen, _take)
 
 
-def _take(lab: Lab, number: int, server: Server) -> str:
+def _take(trial: Trial) -> str:
     """On hosts of a network; where there can be none, on the machine itself."""
-    ends = None
+    server, lab, ends = trial.server, trial.lab, None
     where: dict[str, Any] = {"rate_bits": LAN.rate}
     with contextlib.ExitStack() as stack:
         try:
@@ -53,11 +52,12 @@ def _take(lab: Lab, number: int, server: Server) -> str:
             ends = stack.enter_context(apart(LAN))
         except LabError as reason:
             where = {"local": str(reason)}
-        one = stack.enter_context(running(server, lab.server_core, ends.server if ends else None))
+        host = ends["server"] if ends else None
+        one = stack.enter_context(running(server, lab.server_core, host))
         if ends:
-            stack.enter_context(ends.client.inside())
+            stack.enter_context(ends["client"].inside())
         taken = _load(lab, one, "eth0" if ends else "lo")
-    Trial(lab, NAME, number, server).sample(scenario="R2", **where, **taken)
+    trial.sample(scenario="R2", **where, **taken)
     return (
         f"{taken['user'] * 100:.0f} % user, {taken['system'] * 100:.0f} % system, "
         f"{taken['pss'] * MIB:.1f} MiB, {taken['sent_packets']:,.0f} packets/s"
@@ -151,20 +151,8 @@ SHOWN = (
 def report(results: Results) -> list[Section]:
     """What each server used, and what was in 2005."""
     samples = tables.latest(results.samples)
-    then = Table(
-        "resources-2005",
-        "What the study of 2005 had",
-        [
-            *map(Column, ("Server", "CPU user, %", "Memory, %", "CPU system, %")),
-            Column("Packets sent", "/s"),
-            Column("Bits sent, 1/s"),
-        ],
-        originals.TABLES["2005 resources"],
-        note="R2 from the Xeon to a Pentium III of 254 MB, by vmstat; the bits as they are printed "
-        "there. Its conclusion: Apache sends half as many packets again, and needs less CPU.",
-    )
-    today = [_used(samples)] if samples else []
-    return [*today, Section("Resources in 2005", tables.lost(results), [then])]
+    then = originals.section("Resources in 2005", "resources-2005", text=tables.lost(results))
+    return [*([_used(samples)] if samples else []), then]
 
 
 def _used(samples: Sequence[Record]) -> Section:
@@ -221,20 +209,27 @@ def _used(samples: Sequence[Record]) -> Section:
 def _curves(samples: Sequence[Record]) -> list[Panels]:
     first = {s["server"]: s["series"] for s in reversed(samples) if s["series"]}
     drawn = [server for server in tables.by_server(samples) if server in first][:DRAWN]
-    if not drawn:
-        return []
-    panels = []
-    for title, label, unit, fields, scale in SHOWN:
-        lines = []
-        for server in drawn:
-            values = zip(*(first[server][field] for field in ("at", *fields)), strict=True)
-            lines.append(tables.curve(server, [(at, sum(of) * scale) for at, *of in values]))
-        x, y = Axis("Time", "s", low=0), Axis(label, unit, low=0)
-        panels.append(Lines(f"resources-{label.lower()}", title, x, y, lines))
+    panels = [
+        tables.lines(
+            f"resources-{label.lower()}",
+            title,
+            Axis("Time", "s", low=0),
+            Axis(label, unit, low=0),
+            {
+                server: [
+                    (at, sum(of))
+                    for at, *of in zip(*map(first[server].get, ("at", *fields)), strict=True)
+                ]
+                for server in drawn
+            },
+            scale,
+        )
+        for title, label, unit, fields, scale in SHOWN
+    ]
     caption = (
         "The first round, between one reading and the next, with a pause before and after the load."
     )
-    return [Panels("resources-time", "A server during R2", panels, caption=caption)]
+    return [Panels("resources-time", "A server during R2", panels, caption=caption)] * bool(drawn)
 
 
 STUDY = Study(

@@ -1,37 +1,25 @@
-"""Measures a running server once and stores the result; orders what is measured into rounds."""
+"""Loads a running server once; times, rates and the CPU time of the server."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from statistics import fmean
 from typing import Any
 
+from loadtests.clients.connection import Connection
 from loadtests.clients.native import fetch
 from loadtests.clients.native.fetch import Traced
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
-from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
-from loadtests.studies.engine import Lab, Step, in_turns
+from loadtests.studies.engine import Lab
 
 ATTEMPTS = 20
+SETTLING, SETTLED_AT_MOST = 0.1, 3.0
+"""Seconds within which a process ends that has said all, and for which it is waited."""
 WARM_REQUESTS, WARM_CONNECTIONS, WARM_SECONDS = 500, 100, 2.0
-
-
-def rounds(
-    lab: Lab,
-    servers: Sequence[Server],
-    what: str,
-    take: Callable[[int, Server], str],
-    word: str = "round",
-) -> list[Step]:
-    """A step for each server and round, another server first in each round."""
-    return [
-        Step(server, f"{what}, {word} {number + 1}, {server.name}", partial(take, number, server))
-        for number, server in in_turns(lab, servers)
-    ]
 
 
 def warm(running: Running, target: str, core: int | None) -> None:
@@ -56,6 +44,42 @@ def cpu_seconds(running: Running) -> float:
     raise ServerFailure("its processes end all the time")
 
 
+def settled(running: Running) -> float:
+    """CPU seconds of the server when the last process has ended that was started for a request.
+
+    After SETTLED_AT_MOST it is that of those who are there. Raises ServerFailure if it has died.
+    """
+    deadline = time.monotonic() + SETTLED_AT_MOST
+    before: list[int] = []
+    while True:
+        now = running.processes()
+        try:
+            spent = resources.cpu_seconds(now)
+        except ServerFailure:
+            now = []
+        if now and (now == before or time.monotonic() > deadline):
+            return spent
+        before = now
+        time.sleep(SETTLING)
+
+
+def ask_often(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:
+    """Asks for `count` answers, on a new connection whenever the server has closed the last.
+
+    `requests` are sent in turn; by default always that of the scenario.
+    """
+    requests = requests or [running.request]
+    answers = 0
+    while answers < count:
+        before = answers
+        with Connection(running.port) as connection, suppress(ServerFailure, OSError):
+            while answers < count:
+                connection.ask(requests[answers % len(requests)])
+                answers += 1
+        if answers == before:
+            raise ServerFailure("a new connection got no answer")
+
+
 def load(
     lab: Lab, running: Running, seconds: float, at_once: int, target: str, **how: Any
 ) -> tuple[Traced, float]:
@@ -64,6 +88,16 @@ def load(
     visits, core = [[running.at(target)]], lab.client_core
     traced = fetch.traced(running.port, seconds, at_once, visits, core=core, **how)
     return traced, cpu_seconds(running) - before
+
+
+def offer(
+    lab: Lab, running: Running, seconds: float, rate: float, patience: float, target: str
+) -> tuple[Traced, float]:
+    """As `load`, of so many requests a second, from clients that leave without an answer."""
+    # More than can be there, so that the run never stops for it.
+    most = round(2 * rate * patience) + 100
+    how = {"rate": rate, "most_unanswered": most, "give_up": patience, "patience": patience}
+    return load(lab, running, seconds, 1, target, **how)
 
 
 def lost(requests: int, answered: int, failed: Mapping[str, int]) -> str:

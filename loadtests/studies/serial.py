@@ -9,11 +9,10 @@ from functools import partial
 from loadtests.reporting.model import Axis, Column, Section
 from loadtests.servers.pages import PAGES, with_pages
 from loadtests.servers.registry import ALONE_AND_PROXIED, Server
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import originals, sample, tables
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import Scale, Study
 
 NAME = "serial"
@@ -29,20 +28,19 @@ PATIENCE = 1.0
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """Every server once a round, with both pages."""
     requests = max(FEWEST, round(REQUESTS * scale.share / scale.rounds))
-    return sample.rounds(lab, with_pages(chosen), NAME, partial(_take, lab, requests))
+    return rounds(lab, NAME, with_pages(chosen), partial(_take, requests=requests))
 
 
-def _take(lab: Lab, requests: int, number: int, server: Server) -> str:
+def _take(trial: Trial, requests: int) -> str:
     told = []
-    with Running(server, target=f"/{PAGES[0]}", core=lab.server_core) as running:
+    with trial.running(target=f"/{PAGES[0]}") as running:
         for page in PAGES:
-            target = f"/{page}"
-            sample.warm(running, target, lab.client_core)
+            sample.warm(running, f"/{page}", trial.lab.client_core)
             seen = sample.load(
-                lab, running, LONGEST, 1, target, requests=requests, patience=PATIENCE
+                trial.lab, running, LONGEST, 1, f"/{page}", requests=requests, patience=PATIENCE
             )
             taken = sample.described(page, *seen)
-            Trial(lab, NAME, number, server).sample(**taken)
+            trial.sample(**taken)
             told.append(f"{page} {taken['rate']:,.0f}/s, {taken['mean_us']:,.0f} µs")
     return "; ".join(told)
 
@@ -98,16 +96,9 @@ def _section(page: str, samples: Sequence[Record]) -> Section:
 
 def report(results: Results) -> list[Section]:
     """A section for each page, and what the study of 2010 had."""
-    samples = tables.latest(results.samples)
-    pages = [(page, [one for one in samples if one["scenario"] == page]) for page in PAGES]
-    sections = [_section(page, own) for page, own in pages if own]
-    then = originals.poorhttp(
-        NAME,
-        "requests answered",
-        "The light page over an ad-hoc WLAN, from a netbook: the network was the bottleneck. "
-        "Apache had mod_python.",
-    )
-    return [*sections, Section("One request after another in 2010", [], [then])]
+    pages = tables.by(tables.latest(results.samples), "scenario")
+    sections = [_section(page, pages[page]) for page in PAGES if page in pages]
+    return [*sections, originals.section("One request after another in 2010", "serial-2010")]
 
 
 STUDY = Study(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
@@ -62,6 +61,11 @@ def total(field: str) -> Value:
     return lambda samples: float(sum(one[field] for one in samples))
 
 
+def where(field: str, is_: object, value: Value) -> Value:
+    """A value of those samples only of which a field is this."""
+    return lambda samples: cell([one for one in samples if one[field] == is_], value)
+
+
 def cell(samples: Sequence[Record], value: Value) -> Cell:
     if callable(value):
         return value(samples)
@@ -74,8 +78,19 @@ def spreads(samples: Iterable[Record], value: Value, scale: float = 1.0) -> dict
     return {name: scaled(one, scale) for name, one in found.items() if isinstance(one, Spread)}
 
 
+def along(samples: Iterable[Record], value: Value, field: str) -> dict[float, Spread]:
+    """A value of a server by another field, in the order of that."""
+    found = {at: cell(own, value) for at, own in sorted(by(samples, field).items())}
+    return {at: one for at, one in found.items() if isinstance(one, Spread)}
+
+
 def scaled(found: Spread, scale: float) -> Spread:
     return Spread(found.median * scale, found.low * scale, found.high * scale, found.rounds)
+
+
+def once(value: float, rounds: int = 1) -> Spread:
+    """One number for all rounds."""
+    return Spread(value, value, value, rounds)
 
 
 def ranked(
@@ -102,8 +117,21 @@ def compared(
     best = next(value for column, value in values if column.name == ranking)
     names = ranked(spreads(samples, best), own, highest=highest)
     rows = [[name, *(cell(own[name], value) for _, value in values)] for name in names]
-    columns = [Column(first), *(column for column, _ in values)]
-    return Table(name, title, columns, rows, ours(names), note, ranking)
+    return table(name, title, [first, *(column for column, _ in values)], rows, note, ranking)
+
+
+def table(
+    name: str,
+    title: str,
+    columns: Iterable[str | Column],
+    rows: Iterable[Sequence[Cell]],
+    note: str = "",
+    ranking: str = "",
+) -> Table:
+    """A table of which each row begins with the name of a server."""
+    heads = [Column(one) if isinstance(one, str) else one for one in columns]
+    cells = list(rows)
+    return Table(name, title, heads, cells, ours(row[0] for row in cells), note, ranking)
 
 
 def bars(
@@ -125,27 +153,40 @@ def bars(
     return Bars(name, title, axis, drawn, parts if len(parts) > 1 else (), **more)
 
 
-def curve(server: str, points: Iterable[tuple[float, float]]) -> Line:
-    drawn = [(float(x), float(y)) for x, y in points]
-    return Line(server, colour_of(server), drawn, strong=is_ours(server))
+def line(server: str, found: Iterable[tuple[float, float | Spread]], scale: float = 1.0) -> Line:
+    """A curve; of spreads it has the medians, and from where to where the rounds went."""
+    drawn: list[tuple[float, float]] = []
+    band: list[tuple[float, float, float]] = []
+    for x, y in found:
+        median, low, high, _ = y if isinstance(y, Spread) else (y, y, y, 1)
+        drawn.append((float(x), median * scale))
+        band += [(float(x), low * scale, high * scale)] if isinstance(y, Spread) else []
+    return Line(server, colour_of(server), drawn, band, is_ours(server))
 
 
-def line(server: str, found: Iterable[tuple[float, Spread]], scale: float = 1.0) -> Line:
-    """The medians of a server, and from where to where its rounds went."""
-    points = [(float(x), scaled(one, scale)) for x, one in found]
-    medians = curve(server, [(x, one.median) for x, one in points])
-    return replace(medians, band=[(x, one.low, one.high) for x, one in points])
+def lines(
+    name: str,
+    title: str,
+    x: Axis,
+    y: Axis,
+    servers: Mapping[str, Iterable[tuple[float, float | Spread]]],
+    scale: float = 1.0,
+    **more: Any,
+) -> Lines:
+    """A curve of each server."""
+    drawn = [line(server, found, scale) for server, found in servers.items()]
+    return Lines(name, title, x, y, drawn, **more)
 
 
 def percentiles(name: str, samples: Iterable[Record], field: str) -> list[Lines]:
     """A percentile plot of histograms, all rounds of a server together; none without any."""
     kept = [one for one in samples if field in one]
-    lines = []
+    drawn = []
     for server, own in by_server(kept).items():
         longest = max(one.get("max_us", histogram.LONGEST) for one in own)
         whole = histogram.merge(one[field] for one in own)
-        lines.append(curve(server, plots.points(whole, longest)))
-    return [plots.plot(f"{name}-percentiles", lines)] if lines else []
+        drawn.append(line(server, plots.points(whole, longest)))
+    return [plots.plot(f"{name}-percentiles", drawn)] if drawn else []
 
 
 def listed(words: Sequence[str]) -> str:

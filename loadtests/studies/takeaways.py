@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from loadtests.errors import LabError
 from loadtests.reporting.cells import brief, number
-from loadtests.reporting.model import Section, Table
+from loadtests.reporting.model import Cell, Section, Table
 from loadtests.stats.results import Spread
 
 THREADS = "poorhttp threading 8"
@@ -18,54 +18,37 @@ Takeaway: TypeAlias = "Callable[[Tables], str]"
 
 
 class Tables:
-    """The tables of a report, by their names."""
+    """The tables of a report, by their names: of several of a name, the first."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
-        self._tables: dict[str, Table] = {}
-        for section in sections:
-            for part in section.parts:
-                if isinstance(part, Table):
-                    self._tables.setdefault(part.name, part)
+        parts = [part for section in sections for part in section.parts]
+        self._tables = {part.name: part for part in reversed(parts) if isinstance(part, Table)}
+
+    def columns(self, table: str) -> list[str]:
+        """The names of the columns; none if there is no such table."""
+        return [one.name for one in self._tables[table].columns] if table in self._tables else []
+
+    def column(self, table: str, column: str) -> list[tuple[Sequence[Cell], float]]:
+        """The rows with a number or a median in this column, and that in the column's unit."""
+        names = self.columns(table)
+        if column not in names:
+            return []
+        found, place = self._tables[table], names.index(column)
+        cells = ((row, row[place]) for row in found.rows)
+        medians = ((row, one.median if isinstance(one, Spread) else one) for row, one in cells)
+        scale = found.columns[place].scale
+        return [(row, one * scale) for row, one in medians if isinstance(one, float | int)]
 
     def value(self, table: str, column: str, *row: str) -> float:
-        """The number, or the median, of the row that begins with these cells, in the column's unit.
+        """The number of the row that begins with these cells.
 
         Raises LabError if the results have none.
         """
-        found = self._tables.get(table)
-        names = [one.name for one in found.columns] if found else []
-        if found and column in names:
-            place = names.index(column)
-            for cells in found.rows:
-                if all(_same(cell, asked) for cell, asked in zip(cells, row, strict=False)):
-                    cell, scale = cells[place], found.columns[place].scale
-                    if isinstance(cell, Spread):
-                        return cell.median * scale
-                    if isinstance(cell, float | int):
-                        return cell * scale
+        for cells, found in self.column(table, column):
+            first = (number(one) if isinstance(one, float | int) else one for one in cells)
+            if all(one == asked for one, asked in zip(first, row, strict=False)):
+                return found
         raise LabError(f"the results have no {column!r} of {' '.join(row)} in table {table!r}")
-
-    def columns(self, table: str) -> list[str]:
-        """The names of the columns behind the first one."""
-        return [one.name for one in self._tables[table].columns[1:]]
-
-    def sum(self, table: str, column: str) -> float:
-        found = self._tables[table]
-        return sum(self.value(table, column, str(row[0])) for row in found.rows)
-
-    def least(self, table: str, column: str) -> float:
-        found = self._tables[table]
-        place = [one.name for one in found.columns].index(column)
-        medians = [row[place] for row in found.rows]
-        return min(one.median for one in medians if isinstance(one, Spread))
-
-    def times(self, table: str, column: str, row: str, other: str) -> str:
-        """How many times the value of the other row this one is."""
-        return brief(self.value(table, column, row) / self.value(table, column, other))
-
-
-def _same(cell: object, asked: str) -> bool:
-    return (number(cell) if isinstance(cell, float | int) else cell) == asked
 
 
 def sentence(table: str, column: str, template: str) -> Takeaway:
@@ -87,11 +70,11 @@ def sentence(table: str, column: str, template: str) -> Takeaway:
 
 def serving(tables: Tables) -> str:
     name, column = "cpu-hello-hello-64", "CPU per request"
-    times = tables.times(name, column, "gunicorn gthread 8", THREADS)
+    theirs, ours = (tables.value(name, column, one) for one in ("gunicorn gthread 8", THREADS))
     template = (
         "A small response costs poorhttp (threading) {poorhttp threading 8} µs of CPU time, bjoern "
         "{bjoern} µs and gunicorn gthread {gunicorn gthread 8} µs, which is "
-        f"{times} times as much as poorhttp."
+        f"{brief(theirs / ours)} times as much as poorhttp."
     )
     return sentence(name, column, template)(tables)
 
@@ -99,7 +82,8 @@ def serving(tables: Tables) -> str:
 def cluster(tables: Tables) -> str:
     names = "cluster-rolling-reload", "cluster-rolling-replace"
     failed, sent = (
-        number(sum(tables.sum(name, column) for name in names)) for column in ("failed", "requests")
+        number(sum(count for name in names for _, count in tables.column(name, column)))
+        for column in ("failed", "requests")
     )
     return (
         f"While three hosts behind a load balancer were reloaded and replaced in turn, {failed} of "
@@ -108,10 +92,9 @@ def cluster(tables: Tables) -> str:
 
 
 def adverse(tables: Tables) -> str:
-    least = min(
-        tables.least(f"{name}-compared", "requests/s against none")
-        for name in ("dead", "drip", "stalled")
-    )
+    names = (f"{name}-compared" for name in ("dead", "drip", "stalled"))
+    column = "requests/s against none"
+    least = min(ratio for name in names for _, ratio in tables.column(name, column))
     return (
         f"Beside thousands of clients that stay silent, send a byte each second or do not read, "
         f"other clients get at least {brief(least * 100)} % of the requests per second that they "
@@ -121,7 +104,7 @@ def adverse(tables: Tables) -> str:
 
 def soak(tables: Tables) -> str:
     def both(row: str) -> str:
-        modes = tables.columns("soak-outcome")
+        modes = tables.columns("soak-outcome")[1:]
         return number(sum(tables.value("soak-outcome", mode, row) for mode in modes))
 
     return (

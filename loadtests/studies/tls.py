@@ -16,15 +16,14 @@ from loadtests import programs
 from loadtests.clients.load import Load
 from loadtests.clients.native import tls
 from loadtests.errors import LabError, ServerFailure
-from loadtests.reporting.model import Cell, Column, Section, Table, method
+from loadtests.reporting.model import Column, Section, method
 from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers.application import Application
 from loadtests.servers.certificate import KINDS, certificate
 from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import TLS
-from loadtests.servers.running import Running
-from loadtests.stats.results import Results, Spread
+from loadtests.stats.results import Results, spread
 from loadtests.studies import comparison, engine, tables
 from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.comparison import RATE, Measure, median
@@ -100,18 +99,14 @@ def steps(
     lab: Lab, scale: Scale, fixtures: Fixtures, name: str, servers: Sequence[Server]
 ) -> list[Step]:
     if name == CHECKS:
-        once = replace(lab, rounds=1)
-        return [
-            Trial(once, CHECKS, 0, certified(server, "ecdsa")).step(
-                partial(check, fixtures.static, scale.amounts.checked)
-            )
-            for server in servers
-        ]
-    known = {kind: {one.name: certified(one, kind) for one in servers} for kind in KINDS}
+        known = [certified(server, "ecdsa") for server in servers]
+        checks = partial(check, static=fixtures.static, sections=scale.amounts.checked)
+        return engine.rounds(replace(lab, rounds=1), CHECKS, known, checks)
+    of_kind = {kind: [certified(one, kind) for one in servers] for kind in KINDS}
     asked = [
         {
-            known[kind][server.name]: scenario
-            for server in servers
+            server: scenario
+            for server in of_kind[kind]
             if scenario.target == PAGE or server.name not in SMALL_ONLY
         }
         for kind, scenario in scenarios(fixtures.static)[name]
@@ -119,23 +114,14 @@ def steps(
     return engine.steps(lab, asked, name)
 
 
-def check(static: Application, sections: Sequence[str], trial: Trial) -> str:
+def check(trial: Trial, static: Application, sections: Sequence[str]) -> str:
     """What testssl.sh finds of a server that listens with a certificate of its own."""
-    with (
-        Running(trial.server, static, target=PAGE, core=trial.lab.server_core) as running,
-        tempfile.TemporaryDirectory() as folder,
-    ):
+    with trial.running(static, PAGE) as running, tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "findings.json"
         command = [programs.path("testssl"), "--quiet", "--color", "0", "--warnings", "batch"]
         command += [*sections, "--jsonfile", str(report), f"localhost:{running.port}"]
-        subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=CHECK_SECONDS,
-            check=False,
-        )
+        nothing, seconds = subprocess.DEVNULL, CHECK_SECONDS
+        subprocess.run(command, stdin=nothing, capture_output=True, timeout=seconds, check=False)
         running.processes()
         if not report.is_file():
             raise LabError("testssl.sh wrote no findings")
@@ -190,8 +176,7 @@ def _against_best(scenario: str, field: str) -> Promise:
     others = [one.name for one in TLS if not one.ours]
 
     def read(results: Results) -> Places:
-        known = {name: found for name in others if (found := results.median(scenario, name, field))}
-        best = next(iter(tables.ranked(known, known)), "")
+        best = comparison.best(results, scenario, field, others)
         return {
             f"{mode(server.name)} to {best}": found
             for server in TLS
@@ -207,11 +192,7 @@ def _against_best(scenario: str, field: str) -> Promise:
 
 def _found(results: Results) -> dict[str, dict[str, str]]:
     """Of each server what testssl.sh says, by check, of its last run."""
-    return {
-        note["server"]: json.loads(note["text"])
-        for note in results.notes
-        if note.get("experiment") == CHECKS and note["name"] == "findings"
-    }
+    return comparison.noted(results, CHECKS, "findings")
 
 
 def _severity(finding: str) -> str:
@@ -220,48 +201,39 @@ def _severity(finding: str) -> str:
 
 def _harmful(results: Results) -> Places:
     """How many findings of testssl.sh on ours are neither OK nor for information."""
-    counts = {
-        mode(server): sum(_severity(one) not in HARMLESS for one in found.values())
+    return {
+        mode(server): tables.once(sum(_severity(one) not in HARMLESS for one in found.values()))
         for server, found in _found(results).items()
         if any(one.name == server and one.ours for one in TLS)
     }
-    return {word: Spread(count, count, count, 1) for word, count in counts.items()}
 
 
 CPU = median("cpu_us", "CPU per connection", "µs", 1)
 ANSWER = median("cpu_us", "CPU per answer", "µs", 1)
 
 
-def _per_second(results: Results, scenario: str, server: str) -> Spread | None:
-    """Connections that a core can take, by the CPU time of each."""
-    found = results.rounds(scenario, server, "cpu_us").values()
-    each = sorted(1e6 / one for one in found if one)
-    return Spread(each[len(each) // 2], each[0], each[-1], len(each)) if each else None
-
-
-CORE = Measure(Column("a core's", "/s"), _per_second, highest=True)
+CORE = Measure(
+    Column("a core's", "/s"),
+    lambda results, *place: spread(
+        1e6 / one for one in results.rounds(*place, "cpu_us").values() if one
+    ),
+    highest=True,
+)
+"""Connections that a core can take, by the CPU time of each."""
 
 
 def report(results: Results) -> list[Section]:
     """Handshakes, answers, and what testssl.sh says."""
-    told = []
-    if shown := comparison.measured(results, WORDS[HANDSHAKES]):
-        title = "Connections with one small answer"
-        measures = (CPU, CORE)
-        told.append(
-            comparison.section(results, f"{NAME}-handshakes", title, shown, measures, limits=True)
-        )
-    for words, title, measures in (
-        (PAGES, f"Answers of 1.5 KB on {READERS} kept connections", (ANSWER, RATE)),
-        (FILES, f"Answers of 10 MB on {DOWNLOADS} kept connections", (ANSWER, RATE)),
-    ):
-        if some := comparison.measured(results, words):
-            [name] = some
-            told.append(
-                comparison.section(
-                    results, f"{NAME}-{name}", title, {name: ""}, measures, limits=True
-                )
-            )
+    [page], [large] = PAGES, FILES
+    shaken, files = WORDS[HANDSHAKES], f"Answers of 10 MB on {DOWNLOADS} kept connections"
+    small = f"Answers of 1.5 KB on {READERS} kept connections"
+    told = comparison.sections(
+        results,
+        (f"{NAME}-handshakes", "Connections with one small answer", shaken, (CPU, CORE)),
+        (f"{NAME}-{page}", small, {page: ""}, (ANSWER, RATE)),
+        (f"{NAME}-{large}", files, {large: ""}, (ANSWER, RATE)),
+        limits=True,
+    )
     told += _checks(_found(results))
     titles = WORDS[HANDSHAKES] | WORDS[ANSWERS]
     details = (CPU.with_range(), *comparison.DETAILS[1:])
@@ -274,33 +246,25 @@ def _checks(found: dict[str, dict[str, str]]) -> list[Section]:
     """How many checks have which severity, and each finding that is not harmless."""
     if not found:
         return []
-    severities = dict.fromkeys(_severity(one) for own in found.values() for one in own.values())
-    rows: list[list[Cell]] = []
-    for server, own in found.items():
-        of = [_severity(one) for one in own.values()]
-        rows.append([server, *(float(of.count(one)) for one in severities)])
-    counted = Table(
+    severities = {server: [*map(_severity, own.values())] for server, own in found.items()}
+    kinds = dict.fromkeys(one for own in severities.values() for one in own)
+    counted = tables.table(
         f"{NAME}-checks",
         "Checks of testssl.sh by severity",
-        [Column("server"), *map(Column, severities)],
-        rows,
-        tables.ours(found),
+        ["server", *kinds],
+        [[name, *(float(own.count(kind)) for kind in kinds)] for name, own in severities.items()],
     )
-    said: list[list[Cell]] = [
+    said = [
         [server, name, finding]
         for server, own in found.items()
         for name, finding in own.items()
         if _severity(finding) not in HARMLESS
     ]
-    columns = [Column("server"), Column("check"), Column("finding")]
-    findings = Table(f"{NAME}-findings", "Findings", columns, said, tables.ours(found))
-    fine = [
-        server
-        for server, own in found.items()
-        if not {_severity(o) for o in own.values()} - set(HARMLESS)
-    ]
+    columns = ("server", "check", "finding")
+    findings = [tables.table(f"{NAME}-findings", "Findings", columns, said)] if said else []
+    fine = [server for server, own in severities.items() if set(own) <= set(HARMLESS)]
     answer = f"Nothing is found on {tables.listed(fine)}." if fine else ""
-    return [Section("testssl.sh", parts=[counted, *([findings] if said else [])], answer=answer)]
+    return [Section("testssl.sh", parts=[counted, *findings], answer=answer)]
 
 
 STUDY = Study(

@@ -6,26 +6,25 @@ import functools
 import hashlib
 import os
 import random
-import socket
 import time
 from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from loadtests.clients.connection import Connection
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.reporting.model import MIB, Section, method
-from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.reporting.promises import Promise, mode
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import UPLOADS
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import comparison, sample, tables
+from loadtests.studies import comparison, sample
 from loadtests.studies.comparison import Measure, median
-from loadtests.studies.engine import Lab, Step, Trial, in_turns
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
 NAME = "uploads"
@@ -70,26 +69,21 @@ def upload(port: int, blocks: int) -> str:
         file.write(_block())
         file.flush()
         connection.send(head.encode("ascii"))
-        connection.socket.settimeout(PATIENCE)
-        _send_file(connection.socket, file.fileno(), blocks)
+        connection.socket.setblocking(True)
+        for _ in range(blocks):
+            at = 0
+            while at < BLOCK:
+                at += os.sendfile(connection.socket.fileno(), file.fileno(), at, BLOCK - at)
         answer = connection.read()
     if answer.status != 200:
         raise ServerFailure(f"the answer to a body of {blocks} MiB is {answer.status}")
     return answer.body.decode("ascii")
 
 
-def _send_file(connection: socket.socket, file: int, blocks: int) -> None:
-    connection.setblocking(True)
-    for _ in range(blocks):
-        at = 0
-        while at < BLOCK:
-            at += os.sendfile(connection.fileno(), file, at, BLOCK - at)
-
-
 def take(trial: Trial, blocks: int) -> str:
     """One body, after small ones; what it costs in CPU time and memory."""
     digest, alone = expected(blocks)
-    with Running(trial.server, HASHED, core=trial.lab.server_core) as running:
+    with trial.running(HASHED) as running:
         try:
             with ThreadPoolExecutor(WARM) as clients:
                 # At once, so that all processes have one.
@@ -124,10 +118,7 @@ def take(trial: Trial, blocks: int) -> str:
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """A body for every server once a round."""
-    return [
-        Trial(lab, NAME, number, server).step(partial(take, blocks=scale.amounts.blocks))
-        for number, server in in_turns(lab, chosen)
-    ]
+    return rounds(lab, NAME, chosen, partial(take, blocks=scale.amounts.blocks))
 
 
 GROWN = median("grown", "more memory (RSS)", "MiB", 1, MIB)
@@ -139,12 +130,10 @@ MEASURES: Sequence[Measure] = (
 )
 
 
-def _grown(results: Results) -> Places:
-    places = {}
-    for server in (one.name for one in UPLOADS if one.ours and WHOLE not in one.name):
-        if found := results.median(NAME, server, "grown"):
-            places[mode(server)] = tables.scaled(found, MIB)
-    return places
+STREAMED = [one.name for one in UPLOADS if one.ours and WHOLE not in one.name]
+_GROWN = comparison.places(
+    Results.median, {mode(name): (NAME, name, "grown") for name in STREAMED}, MIB
+)
 
 
 def report(results: Results) -> list[Section]:
@@ -154,13 +143,9 @@ def report(results: Results) -> list[Section]:
         size = max(one["megabytes"] for one in results.samples)
         alone = results.samples[0]["hash_ms"]
         title = f"A body of {size * 1e6 * MIB:,.0f} MiB for an application that hashes it"
-        told.append(comparison.section(results, NAME, title, {NAME: ""}, MEASURES))
-        told[0] = Section(
-            title,
-            [f"SHA-256 alone takes {alone:.2f} ms per MB in the process of the lab."],
-            told[0].parts,
-            told[0].answer,
-        )
+        text = [f"SHA-256 alone takes {alone:.2f} ms per MB in the process of the lab."]
+        made = comparison.section(results, NAME, title, {NAME: ""}, MEASURES)
+        told.append(replace(made, text=text))
     how = method(__file__, block=BLOCK >> 20, warm=WARM, whole=WHOLE)
     return told + comparison.ending(results, NAME, {}, (), how)
 
@@ -173,7 +158,7 @@ STUDY = Study(
     plan,
     report,
     promises=(
-        Promise("", "more memory (RSS) while a body is streamed", MOST, "MiB", _grown, places=1),
+        Promise("", "more memory (RSS) while a body is streamed", MOST, "MiB", _GROWN, places=1),
     ),
     scales=SCALES,
 )

@@ -6,14 +6,16 @@ three: other programs on the machine make them larger, but not by much.
 
 from __future__ import annotations
 
-import re
 import selectors
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+
+import psutil
 
 from loadtests.measure.resources import cpu_seconds, session_processes, smaps_rollup
 from loadtests.measure.waiting import HANG, wait_until
@@ -28,33 +30,32 @@ SECONDS = 8.0
 
 def wakeups(processes: Iterable[int]) -> int:
     """How often their first threads have waited."""
-    texts = [Path(f"/proc/{one}/status").read_text(encoding="ascii") for one in processes]
-    return sum(int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", t, re.M)[0]) for t in texts)
+    return sum(psutil.Process(one).num_ctx_switches().voluntary for one in processes)
 
 
 def measured(workers: int) -> dict[str, float]:
     """All constants for so many workers."""
     mode = "forking" if workers > 1 else "single"
     with PoorhttpServer(APPLICATION, "--mode", mode, "--workers", str(workers)) as server:
-        main = server.process.pid
+        main, port = server.process.pid, server.port
         found = {"main process, start, ms of CPU": cpu_seconds([main]) * 1e3}
         each = [one for one in session_processes(main) if one != main]
+
+        def spent() -> float:
+            return cpu_seconds(each) * 1e6
+
         # The first request of a worker costs more.
-        _connections(server.port)
-        found["wake-ups for a connection"] = _of(
-            lambda: wakeups(each), lambda: _connections(server.port)
-        )
-        found["a connection, µs"] = _of(
-            lambda: cpu_seconds(each) * 1e6, lambda: _connections(server.port)
-        )
-        found["a request on a kept connection, µs"] = _of(
-            lambda: cpu_seconds(each) * 1e6, lambda: _kept(server.port)
-        )
-        found["a worker, MiB (PSS)"] = (
-            sum(smaps_rollup(one)["Pss"] for one in each) / workers / 2**20
-        )
+        _connections(port)
+        for what, read, run in (
+            ("wake-ups for a connection", partial(wakeups, each), _connections),
+            ("a connection, µs", spent, _connections),
+            ("a request on a kept connection, µs", spent, _kept),
+        ):
+            found[what] = _of(read, partial(run, port))
+        pss = sum(smaps_rollup(one)["Pss"] for one in each)
+        found["a worker, MiB (PSS)"] = pss / workers / 2**20
         found["main process, MiB (anonymous)"] = smaps_rollup(main)["Anonymous"] / 2**20
-        found |= _busy(main, server.port, workers)
+        found |= _busy(main, port, workers)
         begun = cpu_seconds([main])
         server.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "reloaded: " in server.log(), HANG)

@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-import psutil
-
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.measure import resources
 from loadtests.measure.waiting import patience
-from loadtests.reporting.model import Cell, Column, Section, Table, method
+from loadtests.reporting.model import Cell, Column, Section, method
 from loadtests.servers.application import Application
 from loadtests.servers.pages import TABLE, with_pages
 from loadtests.servers.registry import Server
@@ -24,6 +22,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results, spread
 from loadtests.studies import engine, tables
 from loadtests.studies.balance import simulation
+from loadtests.studies.balance.constants import wakeups
 from loadtests.studies.balance.simulation import POLICIES, simulate
 from loadtests.studies.bench.scenarios import HELLO, Scenario
 from loadtests.studies.engine import Lab, Step, Trial
@@ -62,6 +61,7 @@ OWN = {count: _forking(count, "--reuse-port") for count in COUNTS[2:]}
 """Each worker has a listening socket of its own."""
 WAYS = tuple(Server(name, "#8a8f98", "simulated") for name in POLICIES)
 SERVERS = (*SHARED.values(), *OWN.values(), *WAYS)
+WORKERS = {server: count for known in (SHARED, OWN) for count, server in known.items()}
 
 
 def _workers(lab: Lab, servers: Sequence[Server]) -> list[Step]:
@@ -70,9 +70,8 @@ def _workers(lab: Lab, servers: Sequence[Server]) -> list[Step]:
     for place, own in zip(PLACES, (lab, lab.unpinned()), strict=True):
         for scenario in SCENARIOS[place]:
             known = with_pages(servers) if scenario.application is TABLE else servers
-            for number, server in engine.in_turns(own, known):
-                run = partial(engine.measure, scenario=scenario)
-                steps.append(Trial(own, "workers", number, server).step(run, f", {scenario.kind}"))
+            run = partial(engine.measure, scenario=scenario)
+            steps += engine.rounds(own, "workers", known, run, f", {scenario.kind}")
     return steps
 
 
@@ -99,8 +98,7 @@ def burst(port: int, count: int, seconds: float) -> tuple[Counter[bytes], Counte
 
 def _bursts(scale: Scale, trial: Trial) -> str:
     """The busiest worker against the mean."""
-    workers = next(n for n in COUNTS if trial.server in (SHARED[n], OWN.get(n)))
-    last = 0.0
+    workers, last = WORKERS[trial.server], 0.0
     with Running(trial.server, WORKER) as running:
         running.settle(workers, PATIENCE)
         for count in BURSTS:
@@ -114,16 +112,11 @@ def _bursts(scale: Scale, trial: Trial) -> str:
     return f"busiest of {workers} workers, requests of the last burst: {last:.2f} × the mean"
 
 
-def _switches(processes: Sequence[int]) -> int:
-    return sum(psutil.Process(process).num_ctx_switches().voluntary for process in processes)
-
-
 def _wakeups(scale: Scale, trial: Trial) -> str:
     """What a connection costs while all workers are idle: CPU, and how often workers sleep."""
-    workers = next(n for n in COUNTS if trial.server in (SHARED[n], OWN.get(n)))
     request, connections = request_bytes("/", [("Connection", "close")]), scale.amounts.connections
-    with Running(trial.server, HELLO, core=trial.lab.server_core) as running:
-        running.settle(workers, PATIENCE)
+    with trial.running(HELLO) as running:
+        running.settle(WORKERS[trial.server], PATIENCE)
 
         def ask(count: int) -> None:
             for _ in range(count):
@@ -132,9 +125,9 @@ def _wakeups(scale: Scale, trial: Trial) -> str:
 
         ask(connections // 10)
         before = running.processes()
-        cpu, slept = resources.cpu_seconds(before), _switches(before)
+        cpu, slept = resources.cpu_seconds(before), wakeups(before)
         ask(connections)
-        cpu, slept = resources.cpu_seconds(before) - cpu, _switches(before) - slept
+        cpu, slept = resources.cpu_seconds(before) - cpu, wakeups(before) - slept
     trial.figure("CPU", cpu / connections * 1e6, "µs")
     trial.figure("wake-ups", slept / connections)
     return f"{cpu / connections * 1e6:.1f} µs and {slept / connections:.1f} wake-ups a connection"
@@ -161,13 +154,12 @@ def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) 
     steps = []
     for name in options.names:
         if name == "workers":
-            two = [SHARED[count] for count in COUNTS[:2] if SHARED[count] in servers]
-            steps += _workers(lab, two)
+            steps += _workers(lab, [SHARED[one] for one in COUNTS[:2] if SHARED[one] in servers])
             continue
         run, known = EACH[name]
         own = lab.unpinned() if name == "bursts" else lab
-        for number, server in engine.in_turns(own, [one for one in known if one in servers]):
-            steps.append(Trial(own, name, number, server).step(partial(run, scale)))
+        those = [one for one in known if one in servers]
+        steps += engine.rounds(own, name, those, partial(run, scale))
     return steps
 
 
@@ -176,12 +168,12 @@ def _table(
 ) -> Section:
     """A row for each server, a column for each figure."""
     servers = dict.fromkeys(one["server"] for one in results.figures if one["experiment"] == name)
-    rows: list[list[Cell]] = [
+    rows = [
         [server, *(results.figure(name, server, figure) for figure, _ in figures)]
         for server in servers
     ]
     columns = [Column("workers"), *(column for _, column in figures)]
-    parts = [Table(f"balance-{name}", "", columns, rows, tables.ours(servers))]
+    parts = [tables.table(f"balance-{name}", "", columns, rows)]
     return Section(title, parts=parts if rows else [])
 
 
@@ -209,7 +201,7 @@ def _scaled(results: Results) -> Section:
         "16 connections that are kept. With all cores, wrk has to share the two cores, too; "
         "requests/s mean little where other programs kept them busy."
     )
-    parts = [Table("balance-workers", "", columns, rows, note=note)]
+    parts = [tables.table("balance-workers", "", columns, rows, note)]
     return Section("One worker and two", tables.lost(results), parts if rows else [])
 
 

@@ -28,8 +28,8 @@ from loadtests.servers.registry.develop import MODES, OURS, SERVE, SERVERS, Relo
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
 from loadtests.studies import engine
-from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step, in_turns
+from loadtests.studies.sample import ask_often
 from loadtests.studies.study import Scale, scales
 
 LIMIT = patience(10.0)
@@ -139,10 +139,7 @@ class Browsers(ClientProcess):
     def end(self) -> tuple[list[Asked], dict[str, int]]:
         """Let all finish what they have begun; all that was asked, and what else was counted."""
         told = self.ask("end")
-        asked = [
-            Asked(client, began, ended, fault, (main, sub))
-            for client, began, ended, fault, main, sub in told["asked"]
-        ]
+        asked = [Asked._make((*one[:4], tuple(one[4:]))) for one in told["asked"]]
         return asked, told["counts"]
 
 
@@ -184,7 +181,7 @@ class Trial(engine.Trial):
     kind: Kind
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[tuple[Running, Author]]:
+    def serving(self) -> Iterator[tuple[Running, Author]]:
         """The server with a new project, when both have come to rest."""
         with projects.made(self.kind) as project:
             if self.number == 0:
@@ -197,7 +194,7 @@ class Trial(engine.Trial):
     @contextlib.contextmanager
     def browsed(self, clients: Mapping[str, int]) -> Iterator[tuple[Author, Browsers]]:
         """The same while clients ask; what they were told is judged and stored at the end."""
-        with self.running() as (running, author):
+        with self.serving() as (running, author):
             with Browsers(running.port, clients, self.lab.client_core) as browsers:
                 time.sleep(0.2)
                 yield author, browsers
@@ -233,7 +230,6 @@ def save_to_answer(trial: Trial) -> str:
     """From each save to the first answer of its version."""
     random = trial.random()
     taken = []
-    never = 0
     with trial.browsed(TWO) as (author, browsers):
         for number in range(trial.amounts.saves):
             # Who polls is met at any moment between two of its looks.
@@ -241,25 +237,22 @@ def save_to_answer(trial: Trial) -> str:
             time.sleep(trial.server.settles + random.random() * pause)
             what = SUB if number % 2 else MAIN
             seconds = browsers.first(author.save(what), LIMIT)
-            if seconds is None:
-                never += 1
-                continue
-            trial.figure(f"seconds, {what}", seconds, "s")
-            taken.append(seconds)
+            if seconds is not None:
+                taken.append(seconds)
+                trial.figure(f"seconds, {what}", seconds, "s")
         time.sleep(0.2)
+    never = trial.amounts.saves - len(taken)
     trial.figure(NEVER, never)
     if not taken:
         raise ServerFailure(f"no version was answered within {LIMIT:.0f} s of its save")
     taken.sort()
-    return f"{taken[len(taken) // 2] * 1e3:.0f} ms, worst {taken[-1] * 1e3:.0f} ms" + (
-        f", {never} never" if never else ""
-    )
+    said = f"{taken[len(taken) // 2] * 1e3:.0f} ms, worst {taken[-1] * 1e3:.0f} ms"
+    return f"{said}, {never} never" if never else said
 
 
 def saves(trial: Trial) -> str:
     """Many saves, also of both files at once and during a reload, and all sorts of clients."""
-    random = trial.random()
-    never = 0
+    random, never = trial.random(), 0
     with trial.browsed(ALL) as (author, browsers):
         for number in range(trial.amounts.many):
             save = author.save(random.choice((MAIN, SUB, BOTH)))
@@ -278,9 +271,9 @@ def quick(trial: Trial) -> str:
 
     Python takes a compiled file for that of a source whose size and second of change are the same.
     """
-    stale = 0
+    stale, bursts = 0, trial.amounts.bursts
     with trial.browsed({"once": 1}) as (author, browsers):
-        for number in range(trial.amounts.bursts):
+        for number in range(bursts):
             time.sleep(trial.server.settles)
             # All of a burst within one second of the clock that files are dated by.
             time.sleep(1.03 - time.time() % 1)
@@ -290,14 +283,14 @@ def quick(trial: Trial) -> str:
                 time.sleep(BETWEEN)
                 last = author.save(what)
             stale += browsers.first(last, LIMIT / 2) is None
-    trial.figure("bursts", trial.amounts.bursts)
+    trial.figure("bursts", bursts)
     trial.figure(STALE, stale)
-    return f"{stale} of {trial.amounts.bursts} stale"
+    return f"{stale} of {bursts} stale"
 
 
 def idle(trial: Trial) -> str:
     """CPU time while nothing changes and nobody asks, with 5,000 files."""
-    with trial.running() as (running, _):
+    with trial.serving() as (running, _):
         time.sleep(1)
         before = running.processes()
         used, began = resources.cpu_seconds(before), time.monotonic()
@@ -313,7 +306,7 @@ def idle(trial: Trial) -> str:
 
 def memory(trial: Trial) -> str:
     """PSS after requests, and again after saves where they are noticed."""
-    with trial.running() as (running, author):
+    with trial.serving() as (running, author):
         start = _memory(trial, running, AT_START)
         if trial.server is not SERVE:
             with Browsers(running.port, {"once": 1}, trial.lab.client_core) as browsers:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from loadtests.reporting import faults
@@ -13,15 +14,18 @@ from loadtests.reporting.promises import Places, Promise, all_finished, none, of
 from loadtests.servers.projects import KINDS, MAIN, SUB, Kind
 from loadtests.servers.registry.develop import EVERYONE, MODES, OURS, SERVE, SERVERS
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import tables
+from loadtests.studies import comparison, tables
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.develop import experiments
 from loadtests.studies.develop.experiments import LIMIT, NEVER, STALE, WHEN
 from loadtests.studies.study import Study
 
 NAME = "develop"
-STRONG = frozenset(one.name for one in EVERYONE if one.ours)
-WORDS = {name: name.removeprefix("poorhttp dev (").removesuffix(")") for name in STRONG}
+WORDS = {
+    one.name: one.name.removeprefix("poorhttp dev (").removesuffix(")")
+    for one in EVERYONE
+    if one.ours
+}
 """The mode of each of ours, or else its name."""
 SECONDS = tuple(f"seconds, {what}" for what in (MAIN, SUB))
 """The figures of the time from a save to its first answer."""
@@ -41,7 +45,7 @@ def _saved(results: Results, kind: Kind) -> dict[str, Spread]:
 def _fastest_other(results: Results, kind: Kind) -> str | None:
     """The server of others with the best median."""
     saved = _saved(results, kind)
-    return next((name for name in tables.ranked(saved, saved) if name not in STRONG), None)
+    return next((name for name in tables.ranked(saved, saved) if not tables.is_ours(name)), None)
 
 
 def _ahead(kind: Kind) -> Callable[[Results], Places]:
@@ -60,14 +64,16 @@ def _ahead(kind: Kind) -> Callable[[Results], Places]:
     return read
 
 
-def _memory_ratios(results: Results) -> list[tuple[Kind, str, Spread]]:
+def _memory_ratios(results: Results) -> Places:
     """The development server's PSS to that of `serve`, within each round."""
-    return [
-        (kind, when, found)
-        for kind in KINDS.values()
-        for when in WHEN
-        if (found := results.figure_ratio("memory", OURS.name, SERVE.name, _pss(kind, when)))
-    ]
+    return comparison.places(
+        Results.figure_ratio,
+        {
+            f"{kind.name}, {when}": ("memory", OURS.name, SERVE.name, _pss(kind, when))
+            for kind in KINDS.values()
+            for when in WHEN
+        },
+    )(results)
 
 
 def _pss(kind: Kind, when: str) -> str:
@@ -117,11 +123,9 @@ PROMISES = (
         "PSS against that of `poorhttp serve`",
         1.25,
         "×",
-        lambda results: {
-            f"{kind.name}, {when}": found for kind, when, found in _memory_ratios(results)
-        },
+        _memory_ratios,
     ),
-    all_finished(STRONG),
+    all_finished(WORDS),
 )
 
 
@@ -146,17 +150,13 @@ def _table(
     results: Results, part: str, servers: Sequence[str], measures: Sequence[Measure], ranking: str
 ) -> Table:
     """The figures of an experiment, without the columns in which nothing failed."""
-    cells = {
-        measure.column: [measure.read(results, part, server) for server in servers]
-        for measure in measures
-    }
-    kept = {
-        column: found
-        for column, found in cells.items()
-        if column.name not in (NEVER, *FAULTS, "otherwise") or any(found)
-    }
-    rows = [*zip(servers, *kept.values(), strict=True)]
-    return Table(f"{NAME}-{part}", "", [Column("server"), *kept], rows, STRONG, ranking=ranking)
+    shown = [
+        one
+        for one in measures
+        if one.column.name not in (NEVER, *FAULTS, "otherwise")
+        or any(one.read(results, part, server) for server in servers)
+    ]
+    return comparison.of_figures(results, part, f"{NAME}-{part}", servers, shown, ranking)
 
 
 def _otherwise(results: Results, *place: str) -> float:
@@ -177,39 +177,45 @@ FAILURES = (
 )
 
 
+def _sum(results: Results, what: str, experiments: Iterable[str], servers: Iterable[str]) -> float:
+    places = itertools.product(experiments, servers)
+    return sum(value for place in places for value in results.values(*place, what))
+
+
 def _compared(results: Results) -> list[Section]:
     """All servers with all projects, and what failed."""
-    kinds = [kind for kind in KINDS.values() if _saved(results, kind)]
-    found = {kind.title: _saved(results, kind) for kind in kinds}
+    found = {name: saved for name, kind in KINDS.items() if (saved := _saved(results, kind))}
     if not found:
         return []
     ratios: dict[str, list[float]] = {one.name: [] for one in SERVERS}
     for saved in found.values():
         for name, one in saved.items() if OURS.name in saved else ():
             ratios[name].append(one.median / saved[OURS.name].median)
-    means = {name: statistics.geometric_mean(of) for name, of in ratios.items() if of}
-    slower = {name: Spread(mean, mean, mean, len(ratios[name])) for name, mean in means.items()}
-    rows: list[list[Cell]] = []
-    for name in tables.ranked(slower, [one.name for one in SERVERS]):
-        failed, requests = (
-            sum(value for kind in kinds for value in results.values(kind.name, name, what))
-            for what in ("failed", "requests")
-        )
-        times = [saved.get(name) for saved in found.values()]
-        if any(times):
-            rows.append([name, slower.get(name), *times, failed, requests])
+    slower = {
+        name: tables.once(statistics.geometric_mean(of), len(of))
+        for name, of in ratios.items()
+        if of
+    }
+    names = tables.ranked(slower, [one.name for one in SERVERS])
+    times = {name: [saved.get(name) for saved in found.values()] for name in names}
+    rows = [
+        [name, slower.get(name), *times[name]]
+        + [_sum(results, what, found, [name]) for what in ("failed", "requests")]
+        for name in names
+        if any(times[name])
+    ]
     by = Column("of ours, geometric mean", "×", 1)
-    shown = [Column(title, "ms", 0, 1e3) for title in found]
-    columns = [Column("server"), by, *shown, Column("failed"), Column("requests")]
+    shown = [Column(KINDS[kind].title, "ms", 0, 1e3) for kind in found]
     note = "The median save, and from the fastest to the slowest."
-    table = Table(f"{NAME}-compared", "", columns, rows, STRONG, note, by.name)
+    columns = [Column("server"), by, *shown, Column("failed"), Column("requests")]
+    table = tables.table(f"{NAME}-compared", "", columns, rows, note, by.name)
     figure = tables.bars(
         "save-to-answer",
         "From a save to the first answer of the new version",
         Axis("milliseconds from os.replace", log=True),
         {
-            title: {name: tables.scaled(one, 1e3) for name, one in saved.items()}
-            for title, saved in found.items()
+            KINDS[kind].title: {name: tables.scaled(one, 1e3) for name, one in saved.items()}
+            for kind, saved in found.items()
         },
         subtitle="The main module and one that it imports, in turn, while requests are sent all "
         "the time",
@@ -219,10 +225,10 @@ def _compared(results: Results) -> list[Section]:
     order = [row[0] for row in rows]
     figure = replace(figure, bars=sorted(figure.bars, key=lambda bar: order.index(bar.name)))
     answer = ", ".join(
-        f"{brief(saved[OURS.name].median * 1e3)} ms after a save of {kind.title} "
+        f"{brief(saved[OURS.name].median * 1e3)} ms after a save of {KINDS[kind].title} "
         f"({brief(saved[other].median / saved[OURS.name].median)} times as fast as {other})"
-        for kind, saved in zip(kinds, found.values(), strict=True)
-        if OURS.name in saved and (other := _fastest_other(results, kind))
+        for kind, saved in found.items()
+        if OURS.name in saved and (other := _fastest_other(results, KINDS[kind]))
     )
     answer = f"{OURS.name} answers {answer}." if answer else ""
     return [Section("From a save to the first answer", parts=[figure, table], answer=answer)]
@@ -258,8 +264,7 @@ def _many_saves(results: Results) -> list[Section]:
     measures = (*map(_total, ("saves", "pages", "pages lost", NEVER)), *FAILURES)
     table = _table(results, "saves", names, measures, "failed")
     saves, requests, failed = (
-        sum(value for name in names for value in results.values("saves", name, what))
-        for what in ("saves", "requests", "failed")
+        _sum(results, what, ["saves"], names) for what in ("saves", "requests", "failed")
     )
     answer = f"{failed:,.0f} of {requests:,.0f} requests failed during {saves:,.0f} saves."
     return _section("Many saves, in every mode", table, answer)
@@ -274,14 +279,13 @@ def _cost(results: Results) -> list[Section]:
     }
     rows: list[list[Cell]] = []
     for name in tables.ranked(idle, [one.name for one in SERVERS]):
-        bursts, stale = (sum(results.values("quick", name, what)) for what in ("bursts", STALE))
+        bursts, stale = (_sum(results, what, ["quick"], [name]) for what in ("bursts", STALE))
         if bursts or name in idle:
             processes = results.figure("idle", name, "processes")
             quick = (stale, bursts) if bursts else (None, None)
             rows.append([name, *quick, idle.get(name), processes])
-    first, last = map(Column, ("server", "stale after a burst", "bursts")), Column("processes")
-    columns = [*first, Column("idle", "% of a core", 2), last]
-    table = Table(f"{NAME}-cost", "", columns, rows, STRONG, ranking="idle")
+    columns = ("server", "stale after a burst", "bursts", Column("idle", "% of a core", 2))
+    table = tables.table(f"{NAME}-cost", "", [*columns, "processes"], rows, ranking="idle")
     answer = tables.answer("CPU time while nothing changes", idle, "% of a core")
     return _section("Saves within a second, and rest", table, answer)
 
@@ -293,14 +297,16 @@ def _memory(results: Results) -> list[Section]:
         [
             f"{kind.title}, {when}",
             *(results.figure("memory", one.name, _pss(kind, when)) for one in (SERVE, OURS)),
-            ratio,
+            found[place],
         ]
-        for kind, when, ratio in found
+        for kind in KINDS.values()
+        for when in WHEN
+        if (place := f"{kind.name}, {when}") in found
     ]
     both = [Column(one.name, "MiB", 1, MIB) for one in (SERVE, OURS)]
-    columns = [Column("project"), *both, Column("more", "×", 2)]
-    table = Table(f"{NAME}-memory", "", columns, rows, STRONG)
-    low, high = (choose((one.median for *_, one in found), default=0) for choose in (min, max))
+    columns = (*both, Column("more", "×", 2))
+    table = tables.table(f"{NAME}-memory", "", ["project", *columns], rows)
+    low, high = (choose((one.median for one in found.values()), default=0) for choose in (min, max))
     answer = f"{OURS.name} takes {low:.2f} to {high:.2f} times the memory of {SERVE.name}."
     return _section("Memory", table, answer)
 

@@ -1,7 +1,6 @@
 """The study `http2`: requests on streams of HTTP/2, memory, attacks and event streams.
 
 - `study`: the class, its steps and report.
-- `scenarios`: what is asked for, over how many connections and streams.
 - `memory`: connections and streams that are open, and what they take.
 - `attacks`: known attacks, what they cost the server, and what they do to another client.
 - `events`: streams of server-sent events, what they take, and what they do to another client.

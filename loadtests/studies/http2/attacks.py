@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadtests.clients.client_process import ClientProcess
-from loadtests.clients.http2_attacks import ATTACKS
+from loadtests.clients.http2_attacks import ATTACKS, Attack
 from loadtests.clients.native import fetch
 from loadtests.measure import resources
-from loadtests.reporting.model import Cell, Column, Section, Table
-from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.reporting.model import MIB, Cell, Column, Section, Table
+from loadtests.reporting.promises import Promise, mode
 from loadtests.servers.application import Application
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import sample
+from loadtests.studies import comparison, sample
 from loadtests.studies.engine import Trial
 
 NAME = "attacks"
@@ -34,7 +34,6 @@ WHOLE_REQUESTS = ("requests", "requests with trailers", "table churn")
 COST, PEER, MEMORY = 1.0, 2.0, 4.0
 """Most of a byte's cost against that of honest requests, of the other client's p99 against that
 beside honest requests, and of a connection's memory in MiB."""
-MIB = 1 / (1 << 20)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Attacking:
 def take(trial: Trial) -> str:
     """Attacks a server in every way, one after the other."""
     seconds, core = trial.lab.seconds, trial.lab.client_core
-    with Running(trial.server, ATTACKED, core=trial.lab.server_core) as running:
+    with trial.running(ATTACKED) as running:
         sample.warm(running, "/", core)
         # The other client is on the same core, and shall not wait there.
         nice, module = ("nice", "-n", "15"), "loadtests.clients.http2_attacker"
@@ -103,59 +102,51 @@ def take(trial: Trial) -> str:
 
 def promises(servers: Sequence[str]) -> list[Promise]:
     """On CPU time, the other client and memory."""
+
+    def promise(
+        what: str, limit: float, unit: str, field: str, scale: float, against: bool
+    ) -> Promise:
+        def value(results: Results, attack: Attack, server: str) -> Spread | None:
+            found = results.rounds(attack.name, server, field)
+            honest = WHOLE_REQUESTS[0] if attack.waits else REQUESTS
+            usual = results.rounds(honest, server, field) if against else dict.fromkeys(found, 1)
+            return spread(found[key] / usual[key] * scale for key in found if key in usual)
+
+        places = {
+            f"{attack.name}, {mode(server)}": (attack, server)
+            for server in servers
+            for attack in ATTACKS
+            if attack.name not in WHOLE_REQUESTS
+        }
+        return Promise(NAME, what, limit, unit, comparison.places(value, places))
+
     return [
-        Promise(NAME, what, limit, unit, _reader(field, servers, scale, against))
-        for what, limit, unit, field, scale, against in (
-            ("CPU per byte of an attack, of honest requests", COST, "×", "octet_ns", 1.0, True),
-            ("p99 of another client, of that beside requests", PEER, "×", "p99_us", 1.0, True),
-            ("memory of an attacking connection", MEMORY, "MiB", "memory", MIB, False),
-        )
+        promise("CPU per byte of an attack, of honest requests", COST, "×", "octet_ns", 1.0, True),
+        promise("p99 of another client, of that beside requests", PEER, "×", "p99_us", 1.0, True),
+        promise("memory of an attacking connection", MEMORY, "MiB", "memory", MIB, False),
     ]
 
 
-def _reader(field: str, servers: Sequence[str], scale: float, against: bool) -> Any:
-    def read(results: Results) -> Places:
-        places: dict[str, Spread] = {}
-        for server in servers:
-            for attack in ATTACKS:
-                found = results.rounds(attack.name, server, field)
-                if attack.name in WHOLE_REQUESTS or not found:
-                    continue
-                honest = WHOLE_REQUESTS[0] if attack.waits else REQUESTS
-                usual = results.rounds(honest, server, field)
-                values = (
-                    value / (usual[key] if against else 1) * scale
-                    for key, value in found.items()
-                    if not against or key in usual
-                )
-                if (one := spread(values)) is not None:
-                    places[f"{attack.name}, {mode(server)}"] = one
-        return places
-
-    return read
-
-
-COLUMNS = [
-    Column("attack"),
-    Column("CPU per byte", "ns", 0),
-    Column("CPU per step", "µs", 1),
-    Column("p99 of another client", "ms", 1, 1e-3),
-    Column("memory", "KiB", 0, 1 / 1024),
-]
-"""Those of a table for each server."""
+COLUMNS = {
+    "octet_ns": Column("CPU per byte", "ns", 0),
+    "step_us": Column("CPU per step", "µs", 1),
+    "p99_us": Column("p99 of another client", "ms", 1, 1e-3),
+    "memory": Column("memory", "KiB", 0, 1 / 1024),
+}
+"""By fields of samples."""
 
 
 def report(results: Results, servers: Sequence[str]) -> list[Section]:
+    """A table for each server."""
     sections = []
     for server in servers:
         rows: list[list[Cell]] = []
         for name in (REQUESTS, *(attack.name for attack in ATTACKS)):
-            fields = ("octet_ns", "step_us", "p99_us", "memory")
-            found = [results.median(name, server, field) for field in fields]
+            found = [results.median(name, server, field) for field in COLUMNS]
             if found[0] is not None:
                 rows.append([name, *found])
         if rows:
-            title = f"Attacks, {server}"
-            table = Table(f"http2-attacks-{mode(server)}", "", COLUMNS, rows)
-            sections.append(Section(title, parts=[table]))
+            columns = [Column("attack"), *COLUMNS.values()]
+            table = Table(f"http2-attacks-{mode(server)}", "", columns, rows)
+            sections.append(Section(f"Attacks, {server}", parts=[table]))
     return sections

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadtests.clients.client_process import ClientProcess
-from loadtests.clients.native import fetch
 from loadtests.clients.native.fetch import RIGHT
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.reporting.model import Cell, Column, Section, Table
-from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.reporting.model import Cell, Column, Section
+from loadtests.reporting.promises import Promise, mode
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
-from loadtests.stats.results import Results, spread
+from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import comparison, sample, tables
 from loadtests.studies.engine import Lab, Step, Trial, in_turns
 
 NAME = "events"
@@ -51,7 +50,7 @@ class Streaming(Trial):
 
     def run(self) -> str:
         """Measures a client without the streams, and then beside them."""
-        with Running(self.server, STREAMING, core=self.lab.server_core) as running:
+        with self.running(STREAMING) as running:
             sample.warm(running, "/", self.lab.client_core)
             alone = self._light(running)
             before = resources.memory(running.processes()).pss
@@ -96,20 +95,8 @@ class Streaming(Trial):
         """
         # In which each stream has an event.
         seconds = max(PARTS * self.lab.seconds, 2 * EVERY)
-        before = sample.cpu_seconds(running)
-        trace = fetch.traced(
-            running.port,
-            seconds,
-            1,
-            [["/"]],
-            rate=RATE,
-            # More than can be there, so that the run never stops for it.
-            most_unanswered=round(2 * RATE * PATIENCE) + 100,
-            give_up=PATIENCE,
-            patience=PATIENCE,
-            core=self.lab.client_core,
-        ).trace
-        cpu = sample.cpu_seconds(running) - before
+        traced, cpu = sample.offer(self.lab, running, seconds, RATE, PATIENCE, "/")
+        trace = traced.trace
         times = sorted(
             min(ended - intended, round(PATIENCE * 1e6)) if kind == RIGHT else PATIENCE * 1e6
             for intended, ended, kind in zip(trace.intended, trace.ended, trace.kind, strict=True)
@@ -133,18 +120,18 @@ def steps(lab: Lab, servers: Sequence[Server]) -> list[Step]:
 
 
 def promises(servers: Sequence[str]) -> list[Promise]:
-    def read(results: Results) -> Places:
-        places: Places = {}
-        for protocol, words in WAYS.items():
-            for server in servers:
-                alone = results.rounds(protocol, server, "alone_p99_us")
-                beside = results.rounds(protocol, server, "p99_us")
-                if found := spread(value / alone[key] for key, value in beside.items()):
-                    places[f"{words}, {mode(server)}"] = found
-        return places
+    def value(results: Results, protocol: str, server: str) -> Spread | None:
+        alone = results.rounds(protocol, server, "alone_p99_us")
+        beside = results.rounds(protocol, server, "p99_us")
+        return spread(value / alone[key] for key, value in beside.items())
 
+    places = {
+        f"{words}, {mode(server)}": (protocol, server)
+        for protocol, words in WAYS.items()
+        for server in servers
+    }
     what = f"p99 of a client beside {STREAMS} event streams, of that without"
-    return [Promise(NAME, what, LIMIT, "×", read)]
+    return [Promise(NAME, what, LIMIT, "×", comparison.places(value, places))]
 
 
 COLUMNS = {
@@ -176,9 +163,8 @@ def report(results: Results) -> list[Section]:
         names = tables.ranked(tables.spreads(samples, "p99_us"), own)
         if names:
             name = f"http2-events-{protocol.partition('/')[0]}"
-            columns = [Column("server"), *COLUMNS.values()]
             rows = [_row(server, own[server]) for server in names]
-            table = Table(name, "", columns, rows, tables.ours(names))
+            table = tables.table(name, "", ["server", *COLUMNS.values()], rows)
             sections.append(Section(f"{STREAMS} event streams {words}", parts=[table]))
     return sections
 

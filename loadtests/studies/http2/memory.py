@@ -16,10 +16,11 @@ from loadtests.clients.http2_frames import (
 )
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
+from loadtests.servers.application import Application
 from loadtests.servers.running import Running
 from loadtests.studies.engine import Trial
-from loadtests.studies.http2.scenarios import COUNTED
 
+COUNTED = Application("loadtests/apps", "counted")
 CONNECTIONS = 200
 """Idle ones, each after a request."""
 BUSY, STREAMS = 20, 100
@@ -31,7 +32,7 @@ TEN_BYTES = POST + b"\x0f\x0d\x0210"
 def take(trial: Trial) -> str:
     """Opens connections and streams; the memory of each."""
     with ExitStack() as stack:
-        running = stack.enter_context(Running(trial.server, COUNTED, core=trial.lab.server_core))
+        running = stack.enter_context(trial.running(COUNTED))
         try:
             return _take(trial, running, stack)
         except OSError as error:

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import itertools
 from argparse import Namespace
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from loadtests.clients import external
+from loadtests.clients.load import Job, Load
 from loadtests.clients.registry import CLIENTS
 from loadtests.errors import LabError
-from loadtests.reporting.model import Column, Section, Table, method
+from loadtests.reporting.model import Column, Section, method
 from loadtests.reporting.promises import Places, Promise, mode, of_figures
+from loadtests.servers.application import Application
 from loadtests.servers.certificate import certificate
 from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import EVENTS, HTTP2, http2
 from loadtests.stats.results import Results
 from loadtests.studies import comparison, engine, tables
+from loadtests.studies.bench.scenarios import HELLO, Scenario
 from loadtests.studies.comparison import CPU, PSS, RATE, REMARKS
-from loadtests.studies.engine import Lab, Step, Trial, in_turns
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.http2 import attacks, events, memory
-from loadtests.studies.http2.scenarios import (
-    CONNECTIONS,
-    FILES,
-    KINDS,
-    ONE_AT_A_TIME,
-    PLAIN,
-    STREAMS,
-    TLS,
-    Streams,
-    name_of,
-    scenarios,
-)
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
 
 NAME = "http2"
+PAGE, LARGE = "/page.html", "/large.bin"
+POSTED = bytes(1_000_000)
+KINDS = {
+    "hello": "13-byte answer",
+    "page": "file of 1.5 KB",
+    "large": "file of 10 MB",
+    "post": "POST of 1 MB",
+}
+FILES = ("page", "large")
+CONNECTIONS, STREAMS = (1, 16), (1, 10, 100)
+PLAIN, TLS = "h2c", "TLS"
+PER_SECOND = 100
+"""Large files and bodies for each second of a sample; and at least one on each stream."""
+ONE_AT_A_TIME = "hello-h1-16x1"
+"""The scenario of HTTP/1.1."""
 REQUESTS, MEMORY, ATTACKS = "requests", "memory", attacks.NAME
 EXPERIMENTS = REQUESTS, MEMORY, ATTACKS, events.NAME
 MEDIUM = Scale("medium", 0, 0.6, each={MEMORY: 2, events.NAME: 2})
@@ -54,6 +62,51 @@ AGAINST_GRANIAN, AGAINST_NGINX, AGAINST_H1 = 0.6, 1.0, 1.0
 KIB = 1 / 1024
 
 
+@dataclass(frozen=True)
+class Streams(Scenario):
+    """A scenario of h2load: so many streams at once on each connection; 0 is HTTP/1.1."""
+
+    streams: int = 0
+    secure: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its kind, connections and streams; see `name_of`."""
+        return self.kind
+
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
+        job = Job(port, seconds, self.connections, self.target, body=self.body)
+        url = job.url.replace("http:", "https:") if self.secure else job.url
+        # A stream's window like a browser's: the default of h2load is that of the RFC.
+        options = ["-m", str(self.streams), "-w", "20", "-W", "24"] if self.streams else ["--h1"]
+        # Many that have begun when the time is over would be costs without an answer.
+        is_long = self.target == LARGE or self.body
+        at_least = max(self.connections * self.streams, round(PER_SECOND * seconds))
+        return external.h2load_with(job, core, options, url, at_least if is_long else 0)
+
+
+def scenarios(static: Application) -> Iterator[Streams]:
+    """All, in the order of reports."""
+    served = {"hello": HELLO, "page": static, "large": static, "post": memory.COUNTED}
+    targets = {"page": PAGE, "large": LARGE}
+    shapes = itertools.product(KINDS.items(), (False, True), CONNECTIONS, STREAMS)
+    for (kind, title), secure, connections, streams in shapes:
+        yield Streams(
+            name_of(kind, secure, connections, streams),
+            *(title, served[kind], connections),
+            target=targets.get(kind, "/"),
+            body=POSTED if kind == "post" else b"",
+            streams=streams,
+            secure=secure,
+        )
+    yield Streams(ONE_AT_A_TIME, KINDS["hello"], HELLO, 16)
+
+
+def name_of(kind: str, secure: bool, connections: int, streams: int) -> str:
+    """The name of a scenario, as results have it."""
+    return f"{kind}-{'tls' if secure else 'h2c'}-{connections}x{streams}"
+
+
 def measure(trial: Trial, scenario: Streams) -> str:
     """Starts a server, checks its answer by HTTP/1.1, loads it by HTTP/2 and stops it."""
     with trial.started(scenario) as running:
@@ -65,29 +118,21 @@ def measure(trial: Trial, scenario: Streams) -> str:
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
     """The steps of the experiments that were chosen, servers in turns in each."""
-    planned: list[Step] = []
     names = {one.name for one in chosen}
-    labs = {name: replace(lab, rounds=scale.rounds_of(name)) for name in EXPERIMENTS}
-    if REQUESTS in options.names:
-        planned += _requests(labs[REQUESTS], scale, names)
     programs = [one for one in http2(files=False, secure=False) if one.name in names]
-    if MEMORY in options.names:
-        planned += [
-            Trial(labs[MEMORY], MEMORY, number, server).step(memory.take)
-            for number, server in in_turns(
-                labs[MEMORY], [one for one in programs if one.name in MEASURED]
-            )
-        ]
-    if ATTACKS in options.names:
-        planned += [
-            Trial(labs[ATTACKS], ATTACKS, number, server).step(attacks.take)
-            for number, server in in_turns(
-                labs[ATTACKS], [one for one in programs if one.name in scale.amounts.attacked]
-            )
-        ]
-    if events.NAME in options.names:
-        streaming = [one for one in EVENTS if one.name in names]
-        planned += events.steps(labs[events.NAME], streaming)
+    planned: list[Step] = []
+    for name in options.names:
+        own = replace(lab, rounds=scale.rounds_of(name))
+        if name == REQUESTS:
+            planned += _requests(own, scale, names)
+        elif name == MEMORY:
+            known = [one for one in programs if one.name in MEASURED]
+            planned += engine.rounds(own, name, known, memory.take)
+        elif name == ATTACKS:
+            known = [one for one in programs if one.name in scale.amounts.attacked]
+            planned += engine.rounds(own, name, known, attacks.take)
+        else:
+            planned += events.steps(own, [one for one in EVENTS if one.name in names])
     return planned
 
 
@@ -125,22 +170,24 @@ def _scenarios(kind: str, secure: bool) -> dict[str, str]:
 
 def _against(other: str, kinds: Sequence[str], limit: float) -> list[Promise]:
     """CPU time of ours against that of another server, within each round."""
-
-    def promise(kind: str, secure: bool) -> Promise:
-        names = _scenarios(kind, secure)
-
-        def read(results: Results) -> Places:
-            return {
-                f"{words}, {mode(server)}": found
-                for name, words in names.items()
-                for server in OURS
-                if (found := results.ratio(name, server, other, "cpu_us"))
-            }
-
-        what = f"CPU per request, {KINDS[kind]}, {TLS if secure else PLAIN}, of {other}"
-        return Promise(REQUESTS, what, limit, "×", read)
-
-    return [promise(kind, secure) for kind in kinds for secure in (False, True)]
+    return [
+        Promise(
+            REQUESTS,
+            f"CPU per request, {KINDS[kind]}, {TLS if secure else PLAIN}, of {other}",
+            limit,
+            "×",
+            comparison.places(
+                Results.ratio,
+                {
+                    f"{words}, {mode(server)}": (name, server, other, "cpu_us")
+                    for name, words in _scenarios(kind, secure).items()
+                    for server in OURS
+                },
+            ),
+        )
+        for kind in kinds
+        for secure in (False, True)
+    ]
 
 
 def _against_h1(results: Results) -> Places:
@@ -157,17 +204,14 @@ def _against_h1(results: Results) -> Places:
 def report(results: Results) -> list[Section]:
     """A section for each kind of request, with and without TLS, and the memory."""
     told, words = [], {ONE_AT_A_TIME: f"{KINDS['hello']}, HTTP/1.1, 16 connections"}
-    for kind, title in KINDS.items():
-        for secure in (False, True):
-            known = _scenarios(kind, secure)
-            name = f"{NAME}-{kind}-{'tls' if secure else 'h2c'}"
-            head = f"{title[:1].upper()}{title[1:]}, {TLS if secure else PLAIN}"
-            words |= {one: f"{head}, {shape}" for one, shape in known.items()}
-            if shown := comparison.measured(results, known):
-                told.append(comparison.section(results, name, head, shown, (CPU,), limits=True))
-    if shown := comparison.measured(results, {ONE_AT_A_TIME: ""}):
-        title = "The same by HTTP/1.1: 13-byte answer on 16 connections, one request at a time"
-        told.append(comparison.section(results, f"{NAME}-h1", title, shown, (CPU, RATE)))
+    for (kind, title), secure in itertools.product(KINDS.items(), (False, True)):
+        known = _scenarios(kind, secure)
+        name = f"{NAME}-{kind}-{'tls' if secure else 'h2c'}"
+        head = f"{title[:1].upper()}{title[1:]}, {TLS if secure else PLAIN}"
+        words |= {one: f"{head}, {shape}" for one, shape in known.items()}
+        told += comparison.sections(results, (name, head, known, (CPU,)), limits=True)
+    title = "The same by HTTP/1.1: 13-byte answer on 16 connections, one request at a time"
+    told += comparison.sections(results, (f"{NAME}-h1", title, {ONE_AT_A_TIME: ""}, (CPU, RATE)))
     told += _memory(results)
     told += attacks.report(results, list(OURS))
     told += events.report(results)
@@ -186,15 +230,12 @@ def _memory(results: Results) -> list[Section]:
     ]
     if not rows:
         return []
-    columns = [
-        Column("server"),
+    columns = (
+        "server",
         Column("idle connection", "KiB", 1, KIB),
         Column(f"{memory.STREAMS} streams that wait for content", "KiB", 0, KIB),
-    ]
-    names = [str(row[0]) for row in rows]
-    return [
-        Section("Memory", parts=[Table(f"{NAME}-memory", "", columns, rows, tables.ours(names))])
-    ]
+    )
+    return [Section("Memory", parts=[tables.table(f"{NAME}-memory", "", columns, rows)])]
 
 
 STUDY = Study(

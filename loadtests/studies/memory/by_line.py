@@ -15,8 +15,8 @@ from loadtests.reporting.model import MIB, Column, Section, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
 from loadtests.store import without_paths
-from loadtests.studies.engine import Lab, Trial
-from loadtests.studies.memory.moments import KIB, NAME
+from loadtests.studies.engine import Trial
+from loadtests.studies.memory.moments import KIB
 from loadtests.studies.memory.profiled import EXAMPLES, Line
 
 SCENARIO = "by line"
@@ -37,11 +37,11 @@ SUBJECTS = {
 """What stands for the examples where servers are named; no server takes part."""
 
 
-def take(lab: Lab, calls: int, subject: Server) -> str:
+def take(trial: Trial, calls: int) -> str:
     """Calls an example so often in a process of its own."""
-    lines = profile(subject.name, calls, lab.server_core)
-    example = SUBJECTS[subject]
-    Trial(lab, NAME, 0, subject).sample(
+    lines = profile(trial.server.name, calls, trial.lab.server_core)
+    example = SUBJECTS[trial.server]
+    trial.sample(
         scenario=SCENARIO,
         file=f"{example.folder}/{example.module}.py",
         function=example.function,

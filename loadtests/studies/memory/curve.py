@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.repeatedly import Repeatedly
-from loadtests.reporting.model import MIB, Axis, Line, Lines, Panels, Section
-from loadtests.servers.registry import Server
-from loadtests.servers.running import Running
+from loadtests.reporting.model import MIB, Axis, Panels, Section
 from loadtests.stats.results import Results
 from loadtests.studies import tables
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.engine import Lab, Trial
-from loadtests.studies.memory.moments import IDLE, NAME, ask
+from loadtests.studies.engine import Trial
+from loadtests.studies.memory.moments import IDLE, ask
 
 SCENARIO = "over time"
 PHASES = (("idle", 0), ("10 parallel", 10), ("100 parallel", 100), ("idle", 0))
@@ -57,12 +55,12 @@ def thinned(looks: Sequence[tuple[float, int]], most: int = POINTS) -> list[tupl
     return [looks[round(place * (len(looks) - 1) / (most - 1))] for place in range(most)]
 
 
-def take(lab: Lab, seconds: float, server: Server) -> str:
+def take(trial: Trial, seconds: float) -> str:
     """Records a server over all phases, each of so many seconds."""
     begins = []
     asked = 0
     with (
-        Running(server, LIGHT, core=lab.server_core) as running,
+        trial.running(LIGHT) as running,
         recorder(running.main, max(len(PHASES) * seconds / POINTS, SHORTEST)) as recording,
     ):
         started = time.monotonic()
@@ -76,7 +74,7 @@ def take(lab: Lab, seconds: float, server: Server) -> str:
             # On a busy machine a look may take longer than a phase.
             recording.wait_for(number + 1)
     points = thinned(recording.looks)
-    Trial(lab, NAME, 0, server).sample(
+    trial.sample(
         scenario=SCENARIO,
         requests=asked,
         begins=begins,
@@ -88,27 +86,28 @@ def take(lab: Lab, seconds: float, server: Server) -> str:
 
 def section(results: Results) -> Section:
     found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
-    groups: dict[str, list[Line]] = {}
+    groups: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for name, one in found.items():
-        points = zip(one["milliseconds"], one["pss"], strict=True)
-        drawn = tables.curve(name, [(at / 1000, pss * MIB) for at, pss in points])
-        groups.setdefault(_group(results, name), []).append(drawn)
-    seconds = max(one["begins"][-1] for one in found.values()) / (len(PHASES) - 1)
+        seconds = (at / 1000 for at in one["milliseconds"])
+        groups.setdefault(_group(results, name), {})[name] = [
+            *zip(seconds, one["pss"], strict=True)
+        ]
+    each = max(one["begins"][-1] for one in found.values()) / (len(PHASES) - 1)
     words = ", ".join(name for name, _ in PHASES)
     x, y = Axis("time", "s", low=0), Axis("PSS", "MiB", low=0)
     figure = Panels(
         "memory-time",
         "Memory over time",
         [
-            Lines(f"memory-time-{number}", name, x, y, lines)
-            for number, (name, lines) in enumerate(groups.items(), 1)
+            tables.lines(f"memory-time-{number}", name, x, y, servers, MIB)
+            for number, (name, servers) in enumerate(groups.items(), 1)
         ],
-        subtitle=f"{words}: {seconds:.2g} s each",
+        subtitle=f"{words}: {each:.2g} s each",
         caption="A single run. PSS divides shared pages among all processes that map them.",
     )
     text = (
         "PSS of all processes as memory_profiler records it, from the first answer on, in four "
-        f"phases of {seconds:.2g} s: {words}. Within a phase, that many requests run in parallel, "
+        f"phases of {each:.2g} s: {words}. Within a phase, that many requests run in parallel, "
         "without a pause."
     )
     highest = tables.spreads(found.values(), tables.each(lambda one: max(one["pss"])), MIB)

@@ -13,15 +13,14 @@ from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import patience, wait_until
-from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Section
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.stats.trend import CONFIDENCE, Slope, theil_sen
 from loadtests.studies import tables
-from loadtests.studies.engine import Lab, Trial
-from loadtests.studies.memory.moments import NAME
+from loadtests.studies.engine import Trial
 
 SCENARIO = "leak check"
 VARIED = Application("loadtests/apps", "varied", dated=True)
@@ -110,10 +109,10 @@ def ask(port: int, requests: Sequence[Request]) -> None:
                 raise ServerFailure(f"after {first:,} requests: {error}") from None
 
 
-def take(lab: Lab, ends: range, server: Server) -> str:
+def take(trial: Trial, ends: range) -> str:
     """Looks at a server after each stage, when all clients have left. The first is a warm-up."""
-    points, asked = endure(server, VARIED, ends, lab.server_core)
-    Trial(lab, NAME, 0, server).sample(
+    points, asked = endure(trial.server, VARIED, ends, trial.lab.server_core)
+    trial.sample(
         scenario=SCENARIO,
         seed=SEED,
         requests=ends[-1],
@@ -194,7 +193,7 @@ def section(results: Results) -> Section:
     found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
     slopes = {name: growth(one["stages"], "uss") for name, one in found.items()}
     told: list[str] = []
-    lines: list[Line] = []
+    lines: dict[str, list[tuple[float, float]]] = {}
     rows: list[list[Cell]] = []
     verdicts: dict[str, list[str]] = {}
     for name in sorted(slopes, key=lambda name: slopes[name].estimate):
@@ -210,8 +209,7 @@ def section(results: Results) -> Section:
             f"{slope.low:,.0f} to {slope.high:,.0f}), descriptors {descriptors}."
         )
         start, last = points[0]["uss"], points[-1]
-        since = [(point["requests"] / 1000, (point["uss"] - start) / 1024) for point in points]
-        lines.append(tables.curve(name, since))
+        lines[name] = [(one["requests"] / 1000, (one["uss"] - start) / 1024) for one in points]
         held = [float(last[field]) for field in ("uss", "requests", "descriptors")]
         rows.append([name, *slope, *growth(points, "pss"), *held, memory, descriptors])
     first = next(iter(found.values()))
@@ -228,7 +226,7 @@ def section(results: Results) -> Section:
         "whose high-water mark still rises a little.",
         *told,
     ]
-    figure = Lines(
+    figure = tables.lines(
         "memory-leak-lines",
         "Private memory since the warm-up",
         Axis("requests", "thousands", low=0),
@@ -238,12 +236,11 @@ def section(results: Results) -> Section:
         caption=f"Seed {first['seed']}.",
         marks=True,
     )
-    table = Table(
+    table = tables.table(
         "memory-leak",
         "Growth per 1,000 requests",
         COLUMNS,
         rows,
-        tables.ours(found),
         "USS is private memory, PSS divides shared pages; descriptors at the end.",
         COLUMNS[1].name,
     )

@@ -17,13 +17,12 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import patience, wait_until
 from loadtests.reporting.model import MIB, Axis, Column, Section, Table
-from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import originals, tables
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.engine import Lab, Trial
+from loadtests.studies.engine import Trial
 
 NAME = "memory"
 IDLE = "idle"
@@ -38,9 +37,9 @@ ATTEMPTS = 5
 PS_SECONDS = patience(10.0)
 
 
-def take(lab: Lab, number: int, server: Server) -> str:
+def take(trial: Trial) -> str:
     """Looks at a server when it has started, and after each number of requests."""
-    with Running(server, LIGHT, core=lab.server_core) as running:
+    with trial.running(LIGHT) as running:
         settle(running)
         looks = {IDLE: look(running)}
         for moment, count in AFTER.items():
@@ -49,7 +48,7 @@ def take(lab: Lab, number: int, server: Server) -> str:
     requests = 1
     for moment, usage in looks.items():
         requests += AFTER.get(moment, 0)
-        Trial(lab, NAME, number, server).sample(scenario=moment, requests=requests, **usage)
+        trial.sample(scenario=moment, requests=requests, **usage)
     last = looks[LAST]
     return f"PSS {last['pss'] * MIB:.1f} MiB in {last['processes']} processes"
 
@@ -219,16 +218,7 @@ def section(results: Results) -> Section:
         "processes, also for configurations with four workers.",
         first=FIRST,
     )
-    then = Table(
-        "memory-2010",
-        "What the study of 2010 had",
-        [Column(FIRST), *(Column(name, "KiB") for name in ("size", "vsize", "4 × size"))],
-        originals.TABLES["2010 memory"],
-        note="Intel Atom N270, 2 GB, Debian Squeeze, 32 bits; Python 2. With lighttpd a proxy and "
-        "one server are added up. 4 × size is computed as four times the size and that of the "
-        "parent process, so shared memory counts four times; but for Forking it is ten times the "
-        "size.",
-    )
+    then = originals.table("memory-2010")
     said = tables.answer("Memory (PSS) after 100 parallel requests", pss, "MiB")
     return Section("Memory", text, [figure, pages, _course(at), ps, then], said)
 
@@ -243,15 +233,14 @@ def _course(at: Mapping[str, list[Record]]) -> Table:
         for when in MOMENTS
     ]
     columns += [(when, "processes", Column(f"processes, {when}")) for when in (IDLE, LAST)]
-    return Table(
+    return tables.table(
         "memory-course",
         "Before and after requests",
-        [Column(FIRST), *(column for _, _, column in columns)],
+        [FIRST, *(column for _, _, column in columns)],
         [
             [name, *(tables.cell(own[when].get(name, []), field) for when, field, _ in columns)]
             for name in tables.ranked(last, last)
         ],
-        tables.ours(last),
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from loadtests.reporting.model import Section
 from loadtests.servers.registry import OURS, Server
 from loadtests.servers.registry.studies import MEMORY
 from loadtests.stats.results import Results
-from loadtests.studies import sample
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, rounds
 from loadtests.studies.memory import by_line, curve, leak, moments
 from loadtests.studies.memory.moments import NAME
 from loadtests.studies.study import QUICK, Scale, Study
@@ -30,16 +30,14 @@ def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -
     seconds = PHASE_SECONDS[scale.share >= 1]
     calls = max(5, round(CALLS * scale.share))
     enduring = [server for server in chosen if server in OURS]
-    once = (
-        (curve.SCENARIO, partial(curve.take, lab, seconds), chosen),
-        (leak.SCENARIO, partial(leak.take, lab, stages(scale.share)), enduring),
-        (by_line.SCENARIO, partial(by_line.take, lab, calls), by_line.SUBJECTS),
-    )
-    return sample.rounds(lab, chosen, NAME, partial(moments.take, lab)) + [
-        Step(server, f"{NAME} {what}, {server.name}", partial(take, server))
-        for what, take, servers in once
-        for server in servers
-    ]
+    steps = rounds(lab, NAME, chosen, moments.take)
+    for what, take, servers in (
+        (curve.SCENARIO, partial(curve.take, seconds=seconds), chosen),
+        (leak.SCENARIO, partial(leak.take, ends=stages(scale.share)), enduring),
+        (by_line.SCENARIO, partial(by_line.take, calls=calls), [*by_line.SUBJECTS]),
+    ):
+        steps += rounds(replace(lab, rounds=1), NAME, servers, take, f" {what}")
+    return steps
 
 
 def stages(share: float) -> range:

@@ -32,8 +32,8 @@ from loadtests.servers.registry.operate import FOUR, GRACE, OperatedServer, hang
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
 from loadtests.studies import engine
-from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step
+from loadtests.studies.sample import ask_often
 from loadtests.studies.study import Scale, scales
 
 APPLICATION = Application("loadtests/apps", "operated")
@@ -114,9 +114,9 @@ class Trial(engine.Trial):
             files |= certificate()
         if self.one.configuration:
             files[self.one.configuration.name] = self.one.configuration.sound
-        core, environ = self.lab.server_core, {"LOADTESTS_VERSION": "{folder}/version"}
         server = replace(self.server, files=tuple(files.items()))
-        return Running(server, application, target=target, environ=environ, core=core)
+        environ = {"LOADTESTS_VERSION": "{folder}/version"}
+        return replace(self, server=server).running(application, target, environ=environ)
 
     @contextlib.contextmanager
     def loaded(self, **clients: int) -> Iterator[tuple[Running, SteadyClients]]:
@@ -191,62 +191,54 @@ def _await_version(running: Running, load: SteadyClients, version: str) -> None:
         raise ServerFailure(f"version {version} does not answer after {PATIENCE:.0f} s: {said}")
 
 
+def _reload(trial: Trial, running: Running, load: SteadyClients, version: str) -> bool:
+    """A new version of the application; whether the old workers have gone in time."""
+    before = set(running.processes()) - {running.main}
+    if trial.one.reload is not hang_up:
+        # What stands beside the workers, such as a router, stays.
+        before &= set(load.state().processes)
+    _write(running, "version", version)
+    trial.one.reload(running)
+    _await_version(running, load, version)
+    return wait_until(lambda: before.isdisjoint(running.left()), trial.amounts.grace)
+
+
 def reload(trial: Trial) -> str:
     """New versions of the application, one after the other, by the server's own kind of reload."""
     with trial.loaded() as (running, load):
-        late = 0
         count = min(trial.amounts.reloads, trial.one.most)
-        for version in map(str, range(1, count + 1)):
-            before = set(running.processes()) - {running.main}
-            if trial.one.reload is not hang_up:
-                # What stands beside the workers, such as a router, stays.
-                before &= set(load.state().processes)
-            _write(running, "version", version)
-            trial.one.reload(running)
-            _await_version(running, load, version)
-            late += not wait_until(partial(_have_gone, running, before), trial.amounts.grace)
+        gone = [_reload(trial, running, load, str(version)) for version in range(1, count + 1)]
         trial.figure("reloads", count)
-        trial.figure("old workers still there", late)
+        trial.figure("old workers still there", gone.count(False))
         return trial.conclude(load)
 
 
 def sockets(trial: Trial) -> str:
     """Reloads with WebSockets and kept TLS connections beside the load: each end must be clean."""
-    with (
-        trial.loaded() as (running, load),
-        ClientProcess(
-            "WebSockets",
-            "loadtests.clients.sockets",
-            [
-                str(one)
-                for one in (running.port, running.first, trial.amounts.sockets // 2, PAGE_CLIENTS)
-            ],
-            trial.lab.client_core,
-        ) as staying,
+    module, core, half = (
+        "loadtests.clients.sockets",
+        trial.lab.client_core,
+        trial.amounts.sockets // 2,
+    )
+    with trial.loaded() as (running, load):
+        arguments = [*map(str, (running.port, running.first, half, PAGE_CLIENTS))]
+        with ClientProcess("WebSockets", module, arguments, core) as staying:
+            for version in range(1, trial.amounts.reloads + 1):
+                wait_until(lambda: staying.ask("state")["open"] == 2 * half, PATIENCE)
+                _reload(trial, running, load, str(version))
+            told = staying.ask("end")
+            said = trial.conclude(load)
+    counts, faults = told["counts"], told["faults"]
+    clean = counts.get("closed with 1001", 0)
+    for name, value in (
+        ("reloads", trial.amounts.reloads),
+        ("WebSockets", 2 * half),
+        *((name, counts.get(name, 0)) for name in ("closed with 1001", "echoes", "answers")),
+        *((f"unclean: {name}", faults.get(name, 0)) for name in ("websocket", "page client")),
     ):
-        everyone = trial.amounts.sockets // 2 * 2
-        for version in map(str, range(1, trial.amounts.reloads + 1)):
-            wait_until(lambda: staying.ask("state")["open"] == everyone, PATIENCE)
-            before = set(running.processes()) - {running.main}
-            _write(running, "version", version)
-            hang_up(running)
-            _await_version(running, load, version)
-            wait_until(partial(_have_gone, running, before), trial.amounts.grace)
-        told = staying.ask("end")
-        said = trial.conclude(load)
-    trial.figure("reloads", trial.amounts.reloads)
-    trial.figure("WebSockets", everyone)
-    for name in ("closed with 1001", "echoes", "answers"):
-        trial.figure(name, told["counts"].get(name, 0))
-    for name in ("websocket", "page client"):
-        trial.figure(f"unclean: {name}", told["faults"].get(name, 0))
-    trial.faults(told["faults"], told["shown"])
-    clean = told["counts"].get("closed with 1001", 0)
-    return f"{said}; {clean:,} clean closes, {sum(told['faults'].values())} unclean"
-
-
-def _have_gone(running: Running, processes: set[int]) -> bool:
-    return processes.isdisjoint(running.left())
+        trial.figure(name, value)
+    trial.faults(faults, told["shown"])
+    return f"{said}; {clean:,} clean closes, {sum(faults.values())} unclean"
 
 
 def upgrade(trial: Trial) -> str:
@@ -339,11 +331,10 @@ def timeout(trial: Trial) -> str:
         output = running.output()
         if "operated.py" in output:
             trial.excerpt("log", running, output, "operated.py")
-    for what, count in hung.items():
-        trial.figure(f"hung: {what}", count)
     ended = sum(count for what, count in hung.items() if what.split()[1] in ENDED)
-    trial.figure("hung", sum(hung.values()))
-    trial.figure("hung and ended", ended)
+    counts = {f"hung: {what}": count for what, count in hung.items()}
+    for name, count in {**counts, "hung": sum(hung.values()), "hung and ended": ended}.items():
+        trial.figure(name, count)
     return f"{said}; of {sum(hung.values())} that hung {ended} were ended"
 
 
@@ -433,9 +424,7 @@ def balance(trial: Trial) -> str:
 def _ask(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:
     """Has several clients ask at once, `count` requests together."""
     with ThreadPoolExecutor(CLIENTS) as clients:
-        each = partial(ask_often, running, count // CLIENTS, requests)
-        for done in [clients.submit(each) for _ in range(CLIENTS)]:
-            done.result()
+        list(clients.map(lambda _: ask_often(running, count // CLIENTS, requests), range(CLIENTS)))
 
 
 EXPERIMENTS: dict[str, Callable[[Trial], str]] = {

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from loadtests.reporting import faults
 from loadtests.reporting.cells import number
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Listing, Section, Table, method
-from loadtests.reporting.promises import Places, Promise, all_finished, mode, none, of_figures
+from loadtests.reporting.promises import Promise, all_finished, mode, none, of_figures
 from loadtests.reporting.provenance import bare
 from loadtests.servers.registry.operate import GRACE, HTTP2, REFORKED, SERVERS, UPGRADING
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import tables
+from loadtests.studies import comparison, tables
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.operate.experiments import (
     CUT,
@@ -31,7 +31,6 @@ NAME = "operate"
 KNOWN = (*SERVERS, *HTTP2, *REFORKED)
 OURS = {one.name: mode(one.name) for one in SERVERS if one.ours}
 OVER_HTTP2 = {one.name: mode(one.name) for one in HTTP2}
-STRONG = frozenset(one.name for one in KNOWN if one.ours)
 MEMORY_PEER = "gunicorn sync"
 """The one whose memory ours is compared with."""
 SHARING = {server: word for server, word in OURS.items() if word != "gevent"}
@@ -54,15 +53,16 @@ def _at_least(
     return of_figures(experiment, what, limit, "", OURS, names, choose, at_least=True, places=0)
 
 
-def _ended(results: Results) -> Places:
+def _share(failed: float, sent: float, measured: int) -> Spread | None:
+    """Of the requests, those that failed or ended so."""
+    return tables.once(failed / sent, measured) if sent else None
+
+
+def _ended(results: Results, server: str) -> Spread | None:
     """Of the requests that hang, the share that got 504 or was cut."""
     names = [f"hung: {path} {outcome}" for path in ("hangs", "spins") for outcome in CUT]
-    places = {}
-    for server, word in OURS.items():
-        if hung := sum(results.values("timeout", server, "hung")):
-            share = sum(results.values("timeout", server, *names)) / hung
-            places[word] = Spread(share, share, share, round(hung))
-    return places
+    hung = sum(results.values("timeout", server, "hung"))
+    return _share(sum(results.values("timeout", server, *names)), hung, round(hung))
 
 
 def _memory(
@@ -73,16 +73,9 @@ def _memory(
     peer: str = MEMORY_PEER,
 ) -> Promise:
     """PSS against the peer's, within each round."""
-
-    def read(results: Results) -> Places:
-        return {
-            word: found
-            for server, word in servers.items()
-            if (found := results.figure_ratio(experiment, server, peer, f"pss, {when}"))
-        }
-
+    places = {word: (experiment, name, peer, f"pss, {when}") for name, word in servers.items()}
     what = f"PSS with 4 workers, {when}, of {peer}"
-    return Promise(experiment, what, limit, "×", read)
+    return Promise(experiment, what, limit, "×", comparison.places(Results.figure_ratio, places))
 
 
 PROMISES = (
@@ -101,7 +94,11 @@ PROMISES = (
     _at_least("recycle", "workers that answered meanwhile", 20, sum, "workers that answered"),
     _none_failed("kill", "while workers are killed, but what those had in flight"),
     _none_failed("timeout", "while 1 request in 1,000 hangs, but those"),
-    Promise("timeout", "share of these that got 504 or were cut", 1, "×", _ended, at_least=True),
+    Promise(
+        *("timeout", "share of these that got 504 or were cut", 1, "×"),
+        comparison.places(_ended, {word: (server,) for server, word in OURS.items()}),
+        at_least=True,
+    ),
     _none_failed("stop", "after TERM"),
     of_figures(
         "stop", "longest time from TERM to the end", GRACE, "s", OURS, ("seconds to the end",), max
@@ -148,12 +145,6 @@ def _lost(prefix: str, results: Results, experiment: str, server: str) -> tuple[
     """The requests under load that failed, and all of them."""
     failed = sum(results.values(experiment, server, f"{prefix}failed"))
     return failed, failed + sum(results.values(experiment, server, f"{prefix}requests"))
-
-
-def _share(failed: float, sent: float, measured: int) -> Spread | None:
-    """Of the requests, that which failed."""
-    share = failed / (sent or 1)
-    return Spread(share, share, share, measured) if sent else None
 
 
 def _total(name: str, shown: str = "") -> Measure:
@@ -262,12 +253,11 @@ def _overview(results: Results) -> list[Section]:
     if not shares:
         return []
     by = Column("failed share", "%", 2, 100)
-    table = Table(
+    table = tables.table(
         f"{NAME}-failed",
         "",
-        [Column("server"), by, *map(Column, FAILURES)],
+        ["server", by, *FAILURES],
         [[name, shares[name], *cells[name]] for name in tables.ranked(shares, shares)],
-        STRONG,
         _reasons(results, *dict.fromkeys(name for name, _ in FAILURES.values())),
         by.name,
     )
@@ -293,17 +283,9 @@ def _experiment(results: Results, name: str) -> list[Section]:
         cell = measure.read(results, name, server)
         if isinstance(cell, Spread):
             found[measure.column.name][server] = tables.scaled(cell, measure.column.scale)
-    table = Table(
-        f"{NAME}-{name}",
-        "",
-        [Column("server"), *columns],
-        [
-            [server, *(measure.read(results, name, server) for measure in measures)]
-            for server in tables.ranked(found[by.name], names)
-        ],
-        STRONG,
-        _reasons(results, name),
-        by.name,
+    order, note = tables.ranked(found[by.name], names), _reasons(results, name)
+    table = comparison.of_figures(
+        results, name, f"{NAME}-{name}", order, measures, by.name, note=note
     )
     drawn = []
     if name in DRAWN:

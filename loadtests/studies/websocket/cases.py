@@ -75,10 +75,6 @@ class Case:
     codes: Sequence[int]
     options: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def category(self) -> str:
-        return self.number.partition(".")[0]
-
 
 HELLO = Case("hello", [Frame("text", b"hello")], [[("text", b"hello")]], "close", [1000])
 """None of the suite: an echo, and a clean end."""
@@ -139,13 +135,12 @@ def _case(line: str) -> Iterator[Case]:
     if words[0] == "utf8":
         for count, digits in enumerate(words[1:], 1):
             text = bytes.fromhex(digits)
-            frames = [Frame("text", text)]
+            place, frames = f"{number}.{count}", [Frame("text", text)]
             try:
                 text.decode()
-                end: tuple[list[list[Event]], str, int] = ([[("text", text)]], "close", 1000)
+                yield Case(place, frames, [[("text", text)]], "close", [1000])
             except UnicodeDecodeError:
-                end = ([[]], "refuse", 1007)
-            yield Case(f"{number}.{count}", frames, end[0], end[1], [end[2]])
+                yield Case(place, frames, [[]], "refuse", [1007])
         return
     while "=" in words[0] or words[0] == "frames":
         name, _, value = words.pop(0).partition("=")
@@ -285,8 +280,9 @@ def run(case: Case, connection: socket.socket) -> str:
 def _send(case: Case, peer: _Peer) -> None:
     chop, alone = case.options.get("chop", 0), "frames" in case.options
     held = b""
-    for frame in case.sent:
-        if frame.kind not in ("wait", "pause"):
+    # At the end, what is still held goes out.
+    for frame in (*case.sent, Frame("end")):
+        if frame.kind not in ("wait", "pause", "end"):
             held += frame.encoded()
             if not alone:
                 continue
@@ -300,8 +296,6 @@ def _send(case: Case, peer: _Peer) -> None:
                 return
             if frame.kind == "pause":
                 peer.events.append(("pause", b""))
-    for at in range(0, len(held), chop or len(held) or 1):
-        peer.send(held[at : at + (chop or len(held))])
 
 
 def _judged(case: Case, peer: _Peer, by_us: bool) -> str:

@@ -16,13 +16,12 @@ from loadtests.clients.native import websocket
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
-from loadtests.reporting.model import Cell, Column, Section, Table, method
+from loadtests.reporting.model import Column, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import SOCKETS, WEBSOCKET
-from loadtests.servers.running import Running
-from loadtests.stats.results import Results, Spread
-from loadtests.studies import comparison, engine
+from loadtests.stats.results import Results
+from loadtests.studies import comparison, engine, tables
 from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.comparison import P99, median
 from loadtests.studies.engine import Lab, Step, Trial
@@ -54,32 +53,21 @@ class Echo(Scenario):
         return load
 
 
-def echo(lab: Lab, servers: list[Server]) -> list[Step]:
+def echo(lab: Lab, servers: Sequence[Server]) -> list[Step]:
     """Messages of each size, with 64 connections."""
-    asked = [
-        {
-            server: Echo(
-                name,
-                f"{size} bytes",
-                server.application or SOCKETS,
-                CONNECTIONS,
-                size=size,
-                compared=False,
-            )
-            for server in servers
-        }
-        for name, size in SIZES.items()
-    ]
+
+    def scenario(name: str, size: int, server: Server) -> Echo:
+        what = name, f"{size} bytes", server.application or SOCKETS, CONNECTIONS
+        return Echo(*what, size=size, compared=False)
+
+    asked = [{one: scenario(*kind, one) for one in servers} for kind in SIZES.items()]
     return engine.steps(lab, asked, ECHO)
 
 
 def idle(trial: Trial, count: int) -> str:
     """What so many WebSockets on which nothing happens add to private memory, and to threads."""
     allow_files(count + WARM + 200)
-    with (
-        Running(trial.server, core=trial.lab.server_core) as running,
-        contextlib.ExitStack() as stack,
-    ):
+    with trial.running() as running, contextlib.ExitStack() as stack:
         opened = []
 
         def look() -> tuple[resources.Memory, int]:
@@ -118,7 +106,7 @@ def idle(trial: Trial, count: int) -> str:
 def take_cases(trial: Trial, chosen: list[Case]) -> str:
     """The verdict of each case, each on a WebSocket of its own."""
     verdicts = {}
-    with Running(trial.server, core=trial.lab.server_core) as running:
+    with trial.running() as running:
         for case in chosen:
             try:
                 verdicts[case.number] = _verdict(case, running.port)
@@ -148,21 +136,6 @@ def _verdict(case: Case, port: int) -> str:
     )
 
 
-def steps(lab: Lab, scale: Scale, name: str, servers: list[Server]) -> list[Step]:
-    own = replace(lab, rounds=scale.rounds if name == ECHO else 1)
-    if name == ECHO:
-        return echo(own, servers)
-    action = (
-        partial(idle, count=scale.amounts.sockets)
-        if name == IDLE
-        else partial(take_cases, chosen=cases.cases(scale.amounts.most))
-    )
-    return [
-        Trial(own, name, number, server).step(action)
-        for number, server in engine.in_turns(own, servers)
-    ]
-
-
 NAME = "websocket"
 PEER = "gunicorn gthread"
 """The one whose verdicts ours must have."""
@@ -187,17 +160,26 @@ SCALES = scales(
 
 
 def plan(lab: Lab, scale: Scale, chosen: Sequence[Server], options: Namespace) -> list[Step]:
-    """The chosen experiments, one after the other."""
-    return [step for name in options.names for step in steps(lab, scale, name, list(chosen))]
+    """The chosen experiments, one after the other; all but the echoes once."""
+    takes = {
+        IDLE: partial(idle, count=scale.amounts.sockets),
+        CASES: partial(take_cases, chosen=cases.cases(scale.amounts.most)),
+    }
+    once = replace(lab, rounds=1)
+    return [
+        step
+        for name in options.names
+        for step in (
+            echo(replace(lab, rounds=scale.rounds), chosen)
+            if name == ECHO
+            else engine.rounds(once, name, chosen, takes[name])
+        )
+    ]
 
 
 def _verdicts(results: Results) -> dict[str, dict[str, str]]:
     """Of each server the verdicts by case, of its last run."""
-    return {
-        note["server"]: json.loads(note["text"])
-        for note in results.notes
-        if note.get("experiment") == CASES and note["name"] == "verdicts"
-    }
+    return comparison.noted(results, CASES, "verdicts")
 
 
 def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
@@ -213,12 +195,11 @@ def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
 def _unlike(results: Results) -> Places:
     """How many verdicts on ours are other than those on the peer."""
     found = _verdicts(results)
-    places = {}
-    for server in (one.name for one in WEBSOCKET if one.ours):
-        if server in found and PEER in found:
-            count = len(_differing(found[server], found[PEER]))
-            places[mode(server)] = Spread(count, count, count, 1)
-    return places
+    return {
+        mode(one.name): tables.once(len(_differing(found[one.name], found[PEER])))
+        for one in WEBSOCKET
+        if one.ours and found.keys() >= {one.name, PEER}
+    }
 
 
 CPU = median("cpu_us", "CPU per message", "µs", 2)
@@ -233,11 +214,8 @@ IDLES = (
 def report(results: Results) -> list[Section]:
     """CPU of a message, memory of idle ones, and verdicts."""
     echoes = {f"{name}-{CONNECTIONS}": f"{size:,} bytes" for name, size in SIZES.items()}
-    told = []
-    if shown := comparison.measured(results, echoes):
-        title = f"Messages echoed on {CONNECTIONS} WebSockets"
-        measures = (CPU, RATE, P99)
-        told.append(comparison.section(results, NAME, title, shown, measures, limits=True))
+    title = f"Messages echoed on {CONNECTIONS} WebSockets"
+    told = comparison.sections(results, (NAME, title, echoes, (CPU, RATE, P99)), limits=True)
     if results.servers(IDLE):
         count = max(one["requests"] for one in results.samples if one["scenario"] == IDLE)
         title = f"{count:,} idle WebSockets"
@@ -245,49 +223,38 @@ def report(results: Results) -> list[Section]:
     told += _cases(_verdicts(results))
     details = (CPU.with_range(), RATE.with_range(), *comparison.DETAILS[2:])
     how = method(__file__, CONNECTIONS=CONNECTIONS, TRIES=TRIES)
-    return told + comparison.ending(results, NAME, shown, details, how)
+    return told + comparison.ending(results, NAME, echoes, details, how)
 
 
 def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
     if not found:
         return []
-    servers = list(found)
-    columns = [Column("category"), *map(Column, servers)]
-    rows: list[list[Cell]] = []
-    for category, words in CATEGORIES.items():
-        cells: list[Cell] = [words]
-        for server in servers:
-            counts = Counter(
-                verdict
-                for number, verdict in found[server].items()
-                if number.partition(".")[0] == category
-            )
-            cells.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-        rows.append(cells)
-    verdicts = Table(f"{NAME}-cases", "Verdicts by category", columns, rows)
-    numbers = dict.fromkeys(number for own in found.values() for number in own)
-    other: list[list[Cell]] = [
-        [number, *(found[server].get(number) for server in servers)]
-        for number in numbers
-        if len({own[number] for own in found.values() if number in own}) > 1
-    ]
-    differing = Table(
-        f"{NAME}-differing",
-        "Cases on which the verdicts differ",
-        [Column("case"), *map(Column, servers)],
-        other,
-    )
-    strict = {server: sum(one == OK for one in own.values()) for server, own in found.items()}
-    best = ", ".join(
-        f"{server} {count} of {len(found[server])}" for server, count in strict.items()
-    )
-    return [
-        Section(
-            "Protocol cases of the Autobahn test suite",
-            parts=[verdicts, *([differing] if other else [])],
-            answer=f"Strictly right: {best}.",
+
+    def counted(server: str, category: str) -> str:
+        those = (one for at, one in found[server].items() if at.partition(".")[0] == category)
+        return ", ".join(f"{count} {verdict}" for verdict, count in Counter(those).items())
+
+    parts = [
+        Table(
+            f"{NAME}-cases",
+            "Verdicts by category",
+            [Column("category"), *map(Column, found)],
+            [[words, *(counted(one, at) for one in found)] for at, words in CATEGORIES.items()],
         )
     ]
+    numbers = dict.fromkeys(number for own in found.values() for number in own)
+    if other := [
+        [number, *(own.get(number) for own in found.values())]
+        for number in numbers
+        if len({own[number] for own in found.values() if number in own}) > 1
+    ]:
+        columns = [Column("case"), *map(Column, found)]
+        title = "Cases on which the verdicts differ"
+        parts.append(Table(f"{NAME}-differing", title, columns, other))
+    strict = {server: sum(one == OK for one in own.values()) for server, own in found.items()}
+    best = ", ".join(f"{server} {n} of {len(found[server])}" for server, n in strict.items())
+    title = "Protocol cases of the Autobahn test suite"
+    return [Section(title, parts=parts, answer=f"Strictly right: {best}.")]
 
 
 STUDY = Study(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,31 @@ from loadtests.studies import engine
 from loadtests.studies.study import TINY, Study
 
 
-def run(study: Study, folder: Path, servers: Sequence[Any], /, **options: object) -> Results:
+@contextmanager
+def lab(folder: Path, seconds: float = TINY.seconds, **how: Any) -> Iterator[engine.Lab]:
+    """What keeps its records in a folder, for one round."""
+    server_core, client_core = cores()
+    pinned = {"server_core": server_core, "client_core": client_core}
+    with closing(store.Store(folder / "results.jsonl", "run")) as writing, ExitStack() as fixtures:
+        yield engine.Lab(writing, seconds, **{"rounds": 1, **pinned, **how}, fixtures=fixtures)
+
+
+def stored(lab: engine.Lab) -> Results:
+    """What it has kept."""
+    return Results(store.load([lab.store.path]))
+
+
+def run(
+    study: Study, folder: Path, servers: Sequence[Any], /, seconds: float = 0, **options: object
+) -> Results:
     """The results of the study with these servers, as they are stored in a folder."""
     scale = next(one for one in study.scales if one.name == TINY.name)
-    with closing(store.Store(folder / "results.jsonl", "run")) as writing, ExitStack() as fixtures:
-        lab = engine.Lab(writing, scale.seconds, scale.rounds, *cores(), fixtures=fixtures)
-        planned = study.plan(lab, scale, servers, Namespace(**options))
+    with lab(folder, seconds or scale.seconds, rounds=scale.rounds) as small:
+        asked = Namespace(**{"names": study.experiments, **options})
+        planned = study.plan(small, scale, servers, asked)
         assert len({step.what for step in planned}) == len(planned)
-        engine.run(lab, planned, "test", study=study.name)
-    return Results(store.load([writing.path])).of_study(study.name, study.experiments)
+        engine.run(small, planned, "test", study=study.name)
+    return stored(small).of_study(study.name, study.experiments)
 
 
 def chosen(study: Study, *names: str) -> list[Any]:
@@ -44,5 +60,8 @@ def failures(results: Results) -> set[str]:
 
 
 def tables(sections: Iterable[Section]) -> dict[str, Table]:
-    """The tables of a report by their names."""
-    return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
+    """The tables of a report by their names, each with as many cells in a row as columns."""
+    found = {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
+    for table in found.values():
+        assert {len(row) for row in table.rows} <= {len(table.columns)}, table.name
+    return found

@@ -15,7 +15,7 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Half of a day.
     monkeypatch.setattr(auto, "DAY_LONG", auto.DAY_LONG[:3])
     servers = chosen(auto.STUDY, "poorhttp auto", "poorhttp threads 8")
-    results = run(auto.STUDY, tmp_path, servers, names=(auto.NAME, auto.DAY))
+    results = run(auto.STUDY, tmp_path, servers)
     assert not failures(results)
     sections = auto.report(results)
     found = tables(sections)

@@ -45,7 +45,7 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = {place: scenarios[:1] for place, scenarios in study.SCENARIOS.items()}
     monkeypatch.setattr(study, "SCENARIOS", first)
     servers = [SHARED[2], SHARED[4], *chosen(STUDY, OURS)]
-    results = run(STUDY, tmp_path, servers, names=STUDY.experiments)
+    results = run(STUDY, tmp_path, servers)
     assert not results.failures
     found = tables(STUDY.report(results))
     assert list(found) == [f"balance-{name}" for name in STUDY.experiments]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 import lzma
 import os
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,8 @@ from loadtests.clients.connection import Connection, request_bytes
 from loadtests.clients.load import Job, Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting import markdown
-from loadtests.reporting import promises as told
-from loadtests.reporting.model import Cell, Table
+from loadtests.reporting import markdown, promises
+from loadtests.reporting.model import Table
 from loadtests.servers import registry
 from loadtests.servers.application import Application, expected
 from loadtests.servers.running import Running
@@ -34,10 +31,10 @@ from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import command, engine
 from loadtests.studies.bench import scenarios
 from loadtests.studies.bench.study import SHOW
-from loadtests.studies.endure import experiments as endurance
-from loadtests.studies.endure.study import MODES as ENDURING
-from loadtests.studies.endure.study import STUDY as ENDURE
-from loadtests.studies.study import Study
+from loadtests.studies.endure import MODES as ENDURING
+from loadtests.studies.endure import STUDY as ENDURE
+from loadtests.studies.endure import TINY as ENDURE_TINY
+from tests.lab.studies.small_run import lab, stored
 from tests.packages import need
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
@@ -122,36 +119,18 @@ class TestResults:
 
     def test_ratios_are_formed_within_a_round(self) -> None:
         # The machine was half as fast in the second round: the ratio does not move.
-        results = Results(
-            [
-                sample("floor", 0, 4.0),
-                sample("floor", 1, 8.0),
-                sample("poorhttp single", 0, 5.0),
-                sample("poorhttp single", 1, 10.0),
-                sample("poorhttp single", 2, 77.0),
-            ]
-        )
+        floor = [sample("floor", number, cpu) for number, cpu in enumerate((4.0, 8.0))]
+        single = [sample("poorhttp single", n, cpu) for n, cpu in enumerate((5.0, 10.0, 77.0))]
+        results = Results([*floor, *single])
         found = results.ratio("hello-64", "poorhttp single", "floor", "cpu_us")
         assert found == Spread(1.25, 1.25, 1.25, 2)
 
     def test_best_peer_is_neither_ours_nor_the_floor(self) -> None:
-        results = Results(
-            [
-                sample("floor", 0, 1.0),
-                sample("poorhttp single", 0, 2.0),
-                sample("bjoern", 0, 4.0),
-                sample("fastwsgi", 0, 3.0),
-            ]
-        )
+        costs = {"floor": 1.0, "poorhttp single": 2.0, "bjoern": 4.0, "fastwsgi": 3.0}
+        results = Results([sample(server, 0, cpu) for server, cpu in costs.items()])
         assert results.best_peer("hello-64", "cpu_us") == "fastwsgi"
         assert results.best_peer("hello-64", "rate", highest=True) == "fastwsgi"
         assert results.best_peer("hello-1", "cpu_us") is None
-
-
-def promised(study: Study, results: Results) -> dict[str, Sequence[Cell]]:
-    """The table of promises: a row by its words."""
-    found = told.table(study.name, study.promises, results)
-    return {str(row[0]): row[1:] for row in found.rows} if found else {}
 
 
 class TestPromises:
@@ -274,14 +253,11 @@ class TestEndurance:
         monkeypatch.setattr(external, "wrk", drive)
 
     def measure(self, experiment: str, tmp_path: Path) -> Results:
-        server_core, client_core = cores()
-        writing = store.Store(tmp_path / "results.jsonl", "r")
-        lab = engine.Lab(writing, 0.1, 1, server_core, client_core)
         options = Namespace(names=[experiment], servers=None)
-        for step in ENDURE.plan(lab, endurance.TINY, [MODES[0]], options):
-            assert step.action()
-        writing.close()
-        return Results(store.load([writing.path]))
+        with lab(tmp_path, 0.1) as small:
+            for step in ENDURE.plan(small, ENDURE_TINY, [MODES[0]], options):
+                assert step.action()
+        return stored(small)
 
     def test_dead(self, tmp_path: Path) -> None:
         results = self.measure("dead", tmp_path)
@@ -295,9 +271,10 @@ class TestEndurance:
         for what in ("heads", "bodies"):
             closed = results.figure("drip", MODES[0].name, f"{what} closed")
             assert closed == Spread(1, 1, 1, 1)
-        found = promised(ENDURE, results)
-        (row,) = (row for what, row in found.items() if "of a body each second that were" in what)
-        assert row[:2] == ("≥ 1 ×", "1.00 × (1.00 – 1.00)")
+        found = promises.table(ENDURE.name, ENDURE.promises, results)
+        assert found
+        (row,) = (one for one in found.rows if "of a body each second that were" in str(one[0]))
+        assert row[1:3] == ("≥ 1 ×", "1.00 × (1.00 – 1.00)")
 
     def test_who_does_not_read_is_closed(self) -> None:
         # Not as an experiment: that needs them to stay while it measures, however slow we are.
@@ -321,14 +298,10 @@ def _check_against(application: Application) -> None:
 def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counts and plausibility of a real run, not its speed."""
     need("wrk")
-    server_core, client_core = cores()
-    path = tmp_path / "results.jsonl"
-    writing = store.Store(path, store.now())
-    lab = engine.Lab(writing, 0.3, 1, server_core, client_core)
-    planned = engine.steps(lab, scenarios.asked([registry.FLOOR], ["hello-1"]))
-    engine.run(lab, planned, "test")
-    writing.close()
-    run, measured, done = (json.loads(line) for line in path.read_text().splitlines())
+    with lab(tmp_path, 0.3) as small:
+        planned = engine.steps(small, scenarios.asked([registry.FLOOR], ["hello-1"]))
+        engine.run(small, planned, "test")
+    run, measured, done = stored(small).records
     assert done["what"] == planned[0].what
     assert run["machine"]["cores"] >= 1
     assert measured["server"] == "floor"

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.clients.native import fetch
-from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.reporting import markdown
-from loadtests.servers import fixtures
-from loadtests.stats.results import Results
-from loadtests.studies import content, engine
+from loadtests.servers.fixtures import Fixtures
+from loadtests.studies import content
+from tests.lab.studies.small_run import lab, stored
 from tests.testkit.client import HANG
 
 BODY = b"x" * 300_000
@@ -114,46 +112,28 @@ class TestProcessTree:
         assert tree.processes() == []
 
 
-@pytest.fixture(scope="module")
-def published() -> Iterator[fixtures.Fixtures]:
-    with fixtures.Fixtures() as made:
-        yield made
-
-
-class TestSmallRuns:
+def test_files_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the real server; counts and plausibility, not speed."""
-
-    def measure(self, names: list[str], made: fixtures.Fixtures, folder: Path) -> Results:
-        writing = store.Store(folder / "results.jsonl", store.now())
-        lab = engine.Lab(writing, 0.3, 1, *cores())
-        try:
-            for name in names:
-                # One of each; for programs the first is the one without others at once.
-                step = content.steps(lab, made, name, {"poorhttp single"})[0]
-                assert step.action()
-        finally:
-            writing.close()
-        return Results(store.load([writing.path]))
-
-    def test_files_and_programs(
-        self, published: fixtures.Fixtures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        # So few that there are whole files soon.
-        monkeypatch.setattr(content, "DOWNLOADS", 3)
-        results = self.measure(["site", "file", "cgi"], published, tmp_path)
-        for sample in results.samples:
-            assert sample["requests"] > 0
-            assert sample["errors"] == {}
-            assert sample["cpu_us"] > 0
-            assert 0 < sample["pss"] <= sample["rss"]
-        site, file, cgi = results.samples
-        assert site["octets"] / site["requests"] > 8600
-        assert file["octets"] >= file["requests"] * 10 * 2**20
-        assert file["cpu_ms_per_gb"] > 0
-        # No order: other processes that begin meanwhile share pages, so each has a smaller part.
-        assert file["pss_highest"] > 0 < file["pss_before"]
-        assert (cgi["scenario"], cgi["requests"]) == ("cgi-shell-1", 100)
-        # A shell was started for each of them.
-        assert cgi["cpu_us"] > 100
-        assert "| server " in (told := markdown.tables(content.STUDY.report(results)))
-        assert "| 1 at once: requests/s |" in told
+    # So few that there are whole files soon.
+    monkeypatch.setattr(content, "DOWNLOADS", 3)
+    with Fixtures() as made, lab(tmp_path, 0.3) as small:
+        for name in ("site", "file", "cgi"):
+            # One of each; for programs the first is the one without others at once.
+            assert content.steps(small, made, name, {"poorhttp single"})[0].action()
+    results = stored(small)
+    for sample in results.samples:
+        assert sample["requests"] > 0
+        assert sample["errors"] == {}
+        assert sample["cpu_us"] > 0
+        assert 0 < sample["pss"] <= sample["rss"]
+    site, file, cgi = results.samples
+    assert site["octets"] / site["requests"] > 8600
+    assert file["octets"] >= file["requests"] * 10 * 2**20
+    assert file["cpu_ms_per_gb"] > 0
+    # No order: other processes that begin meanwhile share pages, so each has a smaller part.
+    assert file["pss_highest"] > 0 < file["pss_before"]
+    assert (cgi["scenario"], cgi["requests"]) == ("cgi-shell-1", 100)
+    # A shell was started for each of them.
+    assert cgi["cpu_us"] > 100
+    assert "| server " in (told := markdown.tables(content.STUDY.report(results)))
+    assert "| 1 at once: requests/s |" in told

@@ -6,16 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from loadtests import store
 from loadtests.clients.steady.polling import CLIENTS
 from loadtests.servers import projects
 from loadtests.servers.projects import SUB
 from loadtests.servers.registry import develop
-from loadtests.stats.results import Results
-from loadtests.studies import engine
 from loadtests.studies.develop import experiments
 from loadtests.studies.develop.experiments import (
     BACKWARDS,
@@ -26,44 +24,35 @@ from loadtests.studies.develop.experiments import (
     Save,
     judge,
 )
+from tests.lab.studies.small_run import lab, stored
 from tests.testkit.client import HANG
 
-
-def saved(*pairs: tuple[str, str]) -> list[Save]:
-    return [Save(float(number), pair) for number, pair in enumerate(pairs)]
-
-
 OLD, MIDDLE, NEW = ("0", "0"), ("1", "0"), ("1", "2")
-SAVES = saved(OLD, MIDDLE, NEW)
+SAVES = [Save(float(number), pair) for number, pair in enumerate((OLD, MIDDLE, NEW))]
 
 
-class TestJudgement:
-    def test_sound(self) -> None:
+@pytest.mark.parametrize(
+    ("asked", "kinds"),
+    [
         # The second was asked before anybody knew of the new version, and ended after.
-        asked = [
-            Asked("a", 1, 2, "", NEW),
-            Asked("b", 1.5, 3, "", OLD),
-            Asked("a", 4, 5, "", NEW),
-        ]
-        assert judge(SAVES, asked) == []
+        ([("a", 1, 2, "", NEW), ("b", 1.5, 3, "", OLD), ("a", 4, 5, "", NEW)], []),
+        ([("a", 1, 2, "", NEW), ("b", 2.5, 3, "", MIDDLE), ("b", 4, 5, "", NEW)], [BACKWARDS]),
+    ],
+)
+def test_older_versions(asked: list[tuple[Any, ...]], kinds: list[str]) -> None:
+    assert [one["kind"] for one in judge(SAVES, [Asked(*one) for one in asked])] == kinds
 
-    def test_backwards(self) -> None:
-        asked = [
-            Asked("a", 1, 2, "", NEW),
-            Asked("b", 2.5, 3, "", MIDDLE),
-            Asked("b", 4, 5, "", NEW),
-        ]
-        assert [fault["kind"] for fault in judge(SAVES, asked)] == [BACKWARDS]
 
-    def test_half_loaded(self) -> None:
-        assert judge(SAVES, [Asked("a", 1, 2, "", ("0", "2"))]) == [
-            {"kind": HALF_LOADED, "sent": "a", "what": "0 and 2", "began": 1, "ended": 2}
-        ]
+def test_half_loaded() -> None:
+    assert judge(SAVES, [Asked("a", 1, 2, "", ("0", "2"))]) == [
+        {"kind": HALF_LOADED, "sent": "a", "what": "0 and 2", "began": 1, "ended": 2}
+    ]
 
-    def test_faults_of_clients(self) -> None:
-        asked = [Asked("a", 1, 2, "reset", ("oh", "")), Asked("a", 2, 3, "", OLD)]
-        [fault] = judge(SAVES, asked)
-        assert (fault["kind"], fault["what"]) == ("reset", "oh")
+
+def test_faults_of_clients() -> None:
+    asked = [Asked("a", 1, 2, "reset", ("oh", "")), Asked("a", 2, 3, "", OLD)]
+    [fault] = judge(SAVES, asked)
+    assert (fault["kind"], fault["what"]) == ("reset", "oh")
 
 
 #: Looks at the files for each request, so that it answers anew at once; "X" makes it fail.
@@ -105,38 +94,18 @@ STUB = develop.ReloadingServer(
 )
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[engine.Lab]:
-    writing = store.Store(tmp_path / "results.jsonl", "2026-01-01")
-    yield engine.Lab(writing, experiments.TINY.seconds, 1, None, None)
-    writing.close()
-
-
-def stored(lab: engine.Lab) -> Results:
-    return Results(store.load([lab.store.path]))
-
-
-def figures(lab: engine.Lab) -> dict[str, float]:
-    return {figure["name"]: figure["value"] for figure in stored(lab).figures}
-
-
-def trial(lab: engine.Lab, experiment: str) -> experiments.Trial:
-    return experiments.Trial(
-        lab, experiment, 0, STUB, experiments.TINY.amounts, kind=projects.HELLO
-    )
-
-
-class TestSmallRuns:
+def test_all_clients(tmp_path: Path) -> None:
     """Against a server that looks at the files for each request."""
-
-    def test_all_clients(self, lab: engine.Lab) -> None:
-        assert "10 saves, 0 never" in experiments.saves(trial(lab, "saves"))
-        found = figures(lab)
-        assert found["saves"] == 10
-        # It looks at one file after the other, so somebody may have met it in between.
-        assert found["failed"] == found.get(f"failed: {HALF_LOADED}", 0)
-        assert found["pages"] > 0
-        assert found["requests"] > 10
+    scale = experiments.TINY
+    with lab(tmp_path, scale.seconds, server_core=None, client_core=None) as small:
+        trial = experiments.Trial(small, "saves", 0, STUB, scale.amounts, kind=projects.HELLO)
+        assert "10 saves, 0 never" in experiments.saves(trial)
+    found = {figure["name"]: figure["value"] for figure in stored(small).figures}
+    assert found["saves"] == 10
+    # It looks at one file after the other, so somebody may have met it in between.
+    assert found["failed"] == found.get(f"failed: {HALF_LOADED}", 0)
+    assert found["pages"] > 0
+    assert found["requests"] > 10
 
 
 class TestBrowsers:

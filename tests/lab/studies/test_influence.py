@@ -14,8 +14,8 @@ from loadtests.clients.registry import Client
 from loadtests.errors import LabError
 from loadtests.servers import registry
 from loadtests.stats.results import Results
-from loadtests.studies.influence import study as influence
-from loadtests.studies.influence.variation import Grid, grid, largest
+from loadtests.studies import influence
+from loadtests.studies.influence import grid, largest
 from tests.lab.studies.small_run import run, tables
 
 MADE_UP = ("slow", "middle", "fast")
@@ -57,80 +57,61 @@ def made_up(rates: Mapping[str, Callable[[float], tuple[float, float]]]) -> Resu
     )
 
 
-def verdict(results: Results) -> str:
-    return influence.STUDY.report(results)[0].answer
+Seen = Callable[[float], tuple[float, float]]
+VERDICTS: list[tuple[dict[str, Seen], str, list[str]]] = [
+    (
+        {"good": lambda speed: (speed, 0.4), "better": lambda speed: (1.01 * speed, 0.3)},
+        "No, the client was not the bottleneck: none used 97% of a core",
+        ["the client explains 0.0%", "the server 100.0%"],
+    ),
+    (
+        # By all but the slow server, and its requests per second stay what they are.
+        {
+            "good": lambda speed: (speed, speed / 11_000),
+            "weak": lambda speed: (min(speed, 500.0), min(1.0, speed / 500)),
+        },
+        "In part, the client was the bottleneck: 1 of 2 clients used 97%",
+        ["(weak with 2 of 3 servers)", "both together 37.3%"],
+    ),
+    (
+        {"one": lambda _: (100.0, 1.0), "two": lambda _: (300.0, 0.99)},
+        "Yes, the client was the bottleneck: 2 of 2 clients",
+        ["one with all 3 servers", "the client explains 100.0%"],
+    ),
+    (
+        # One that spins is busy with every server, and that says nothing.
+        {"spinning": lambda speed: (speed, 1.0), "b": lambda speed: (speed, 0.2)},
+        "No, the client was not the bottleneck",
+        [],
+    ),
+]
 
 
-def parts(results: Results) -> tuple[Grid, list[str]]:
-    """The part that is analysed, and what it does without."""
-    whole = grid(results, "rate")
-    part = largest(whole)
-    return part, whole.left_out(part)
+@pytest.mark.parametrize(("rates", "begins", "says"), VERDICTS)
+def test_verdict(rates: dict[str, Seen], begins: str, says: list[str]) -> None:
+    section = influence.STUDY.report(made_up(rates))[0]
+    assert section.answer.startswith(begins)
+    assert all(words in section.answer for words in says)
+    assert section.answer.count(". ") == 0
+    spins = "Whether spinning was the limit cannot be told" in " ".join(section.text)
+    assert spins == ("spinning" in rates)
 
 
-class TestVerdict:
-    def test_nobody_is_saturated(self) -> None:
-        results = made_up(
-            {"good": lambda speed: (speed, 0.4), "better": lambda speed: (1.01 * speed, 0.3)}
-        )
-        said = verdict(results)
-        assert said.startswith("No, the client was not the bottleneck: none used 97% of a core")
-        assert "the client explains 0.0%" in said
-        assert "the server 100.0%" in said
-        assert said.count(". ") == 0
-
-    def test_one_is_saturated(self) -> None:
-        """By all but the slow server, and its requests per second stay what they are."""
-        results = made_up(
-            {
-                "good": lambda speed: (speed, speed / 11_000),
-                "weak": lambda speed: (min(speed, 500.0), min(1.0, speed / 500)),
-            }
-        )
-        said = verdict(results)
-        assert said.startswith("In part, the client was the bottleneck: 1 of 2 clients used 97%")
-        assert "(weak with 2 of 3 servers)" in said
-        assert "both together 37.3%" in said
-
-    def test_all_are_saturated(self) -> None:
-        results = made_up({"one": lambda _: (100.0, 1.0), "two": lambda _: (300.0, 0.99)})
-        said = verdict(results)
-        assert said.startswith("Yes, the client was the bottleneck: 2 of 2 clients")
-        assert "one with all 3 servers" in said
-        assert "the client explains 100.0%" in said
-
-    def test_one_that_spins(self) -> None:
-        """Is busy with every server, and that says nothing."""
-        results = made_up({"spinning": lambda speed: (speed, 1.0), "b": lambda s: (s, 0.2)})
-        assert verdict(results).startswith("No, the client was not the bottleneck")
-        told = " ".join(influence.STUDY.report(results)[0].text)
-        assert "Whether spinning was the limit cannot be told" in told
-
-
-class TestHoles:
+def test_a_server_that_failed_with_two_clients() -> None:
     whole = made_up({name: lambda speed: (speed, 0.5) for name in ("a", "b", "c")})
-
-    def without(self, *lost: tuple[str, str, int]) -> Results:
-        return Results(
-            [
-                one
-                for one in self.whole.samples
-                if (one["client"], one["server"], one["round"]) not in lost
-            ]
-        )
-
-    def test_a_server_that_failed_with_two_clients(self) -> None:
-        lost = [(client, "middle", number) for client in "ab" for number in range(3)]
-        results = self.without(*lost)
-        part, left_out = parts(results)
-        assert (part.replications, left_out) == (3, ["middle"])
-        table = tables(influence.STUDY.report(results))["influence-rate"]
-        assert [row[0] for row in table.rows] == ["fast", "slow", "middle", "Mean", "Effect"]
-        assert table.rows[2][1:3] == [None, None]
-        assert table.rows[2][3] is not None
-        told = " ".join(influence.STUDY.report(results)[0].text)
-        assert "without middle" in told
-        assert "a with middle; b with middle" in told
+    lost = [("a", "middle"), ("b", "middle")]
+    results = Results([one for one in whole.samples if (one["client"], one["server"]) not in lost])
+    found = grid(results, "rate")
+    part = largest(found)
+    assert (part.replications, found.left_out(part)) == (3, ["middle"])
+    section = influence.STUDY.report(results)[0]
+    table = tables([section])["influence-rate"]
+    assert [row[0] for row in table.rows] == ["fast", "slow", "middle", "Mean", "Effect"]
+    assert table.rows[2][1:3] == [None, None]
+    assert table.rows[2][3] is not None
+    told = " ".join(section.text)
+    assert "without middle" in told
+    assert "a with middle; b with middle" in told
 
 
 def made(name: str, reason: str = "", fails_with: str = "") -> Client:

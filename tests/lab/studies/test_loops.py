@@ -12,12 +12,12 @@ import pytest
 from loadtests.arguments import choose
 from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
-from loadtests.network.hosts import Host
+from loadtests.network.hosts import Host, Network
 from loadtests.stats.results import Spread
 from loadtests.studies import loops as steps
 from loadtests.studies import remote
 from loadtests.studies.loops import STUDY, Outlier, curve, outliers
-from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
+from loadtests.studies.remote import LAN, OUTSIDE, Way
 from tests.lab.studies.small_run import run, tables
 from tests.support.network import hosts
 from tests.testkit.client import HANG
@@ -98,12 +98,12 @@ def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         disturb(host, delay, loss, rate)
 
     @contextmanager
-    def apart(way: Way) -> Iterator[Ends]:
+    def apart(way: Way) -> Iterator[Network]:
         with remote.apart(way) as ends:
             yield ends
-            queue = [*ends.server.launcher, "tc", "qdisc", "show", "dev", "eth0"]
+            queue = [*ends["server"].launcher, "tc", "qdisc", "show", "dev", "eth0"]
             queues.append(subprocess.check_output(queue, text=True, timeout=HANG))
-            with ends.server.inside():
+            with ends["server"].inside():
                 counters = Path("/proc/thread-self/net/dev").read_text(encoding="ascii")
             crossed.append(parse_traffic(counters, "eth0").sent_octets)
 

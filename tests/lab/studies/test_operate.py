@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.apps.content import content
 from loadtests.arguments import choose
 from loadtests.clients.steady import clients as steady
@@ -28,6 +27,7 @@ from loadtests.studies import command, engine
 from loadtests.studies.operate.experiments import TINY
 from loadtests.studies.operate.study import STUDY
 from tests.lab.accepting import Accepting
+from tests.lab.studies.small_run import lab, stored
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
@@ -100,8 +100,11 @@ class Scripted(Accepting):
         connection.close()
 
 
+Start = Callable[[Callable[[str, bytes], Answer]], Scripted]
+
+
 @pytest.fixture
-def scripted() -> Iterator[Callable[[Callable[[str, bytes], Answer]], Scripted]]:
+def scripted() -> Iterator[Start]:
     servers: list[Scripted] = []
 
     def start(answer: Callable[[str, bytes], Answer]) -> Scripted:
@@ -136,7 +139,7 @@ class TestSteady:
     def test_a_fault(
         self,
         kind: str,
-        scripted: Callable[[Callable[[str, bytes], Answer]], Scripted],
+        scripted: Start,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(line, "SILENCE", 0.3 if kind == "silent" else HANG)
@@ -165,9 +168,7 @@ class TestSteady:
             tally = drive(port, lambda tally: tally.kinds["refused"], busy=1)
         assert set(tally.kinds) == {"refused"}
 
-    def test_who_is_told_that_it_closes_asks_elsewhere(
-        self, scripted: Callable[[Callable[[str, bytes], Answer]], Scripted]
-    ) -> None:
+    def test_who_is_told_that_it_closes_asks_elsewhere(self, scripted: Start) -> None:
         def answer(token: str, body: bytes) -> Answer:
             return head(token, len(body), "Connection: close") + body, "close"
 
@@ -177,9 +178,7 @@ class TestSteady:
         assert server.connections >= 9
         assert tally.unlucky["pipelined behind an answer that closed the connection"] >= 6
 
-    def test_an_idle_connection_may_be_closed(
-        self, scripted: Callable[[Callable[[str, bytes], Answer]], Scripted]
-    ) -> None:
+    def test_an_idle_connection_may_be_closed(self, scripted: Start) -> None:
         server = scripted(lambda token, body: (right(token, body)[0], "close"))
         world = steady.World(server.port, 10)
         client = steady.Client(world, "thinking", 0, 1)
@@ -204,33 +203,24 @@ class TestSteady:
         assert handle.unexplained([before], [death]) == [before]
 
 
+FREE = {"server_core": None, "client_core": None}
+
+
 def planned(lab: engine.Lab, name: str, chosen: Sequence[OperatedServer]) -> list[engine.Step]:
     return STUDY.plan(lab, TINY, chosen, Namespace(names=[name]))
-
-
-def told(results: Results) -> str:
-    """The tables of the report."""
-    return re.sub(" +", " ", markdown.tables(command.sections(results, [STUDY])))
 
 
 class TestExperiments:
     """In small, with our own server; that nothing fails is what the server promises."""
 
     def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
-        writing = store.Store(tmp_path / "operations.jsonl", "r")
         chosen = [one for one in STUDY.servers() if one.name == f"poorhttp {mode}"]
-        lab = engine.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
-        for step in planned(lab, name, few):
-            step.action()
-        writing.close()
-        return Results(store.load([tmp_path / "operations.jsonl"]))
-
-    def none_failed(self, results: Results, name: str, what: str = "") -> None:
-        server = results.figures[0]["server"]
-        assert results.values(name, server, f"{what}requests")[0] > 0
-        assert results.values(name, server, f"{what}failed") == [0], results.faults
+        with lab(tmp_path, 1, **FREE) as small:
+            for step in planned(small, name, few):
+                step.action()
+        return stored(small)
 
     @pytest.mark.parametrize(
         ("name", "mode"),
@@ -245,15 +235,16 @@ class TestExperiments:
     )
     def test_nothing_fails(self, name: str, mode: str, tmp_path: Path) -> None:
         results = self.measure(name, tmp_path, mode)
-        self.none_failed(results, name)
-        text = told(results)
+        server = results.figures[0]["server"]
+        assert results.values(name, server, "requests")[0] > 0
+        assert results.values(name, server, "failed") == [0], results.faults
+        text = re.sub(" +", " ", markdown.tables(command.sections(results, [STUDY])))
         assert f"`python -m loadtests operate {name}`" in text
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
-        lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
         [one] = choose("server", operate.SERVERS, ["poorhttp single"])
         dying = replace(one, command="{python} -c raise~SystemExit(3)")
-        [step] = planned(lab, "stop", [dying])
-        with pytest.raises(ServerFailure, match="exit code 3"):
-            step.action()
-        lab.store.close()
+        with lab(tmp_path, 1, **FREE) as small:
+            [step] = planned(small, "stop", [dying])
+            with pytest.raises(ServerFailure, match="exit code 3"):
+                step.action()

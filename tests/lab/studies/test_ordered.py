@@ -6,47 +6,32 @@ import argparse
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram
-from loadtests.measure.cpu_affinity import cores
-from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
-from loadtests.studies import engine
+from loadtests.studies import engine, ordered
 from loadtests.studies.bench.scenarios import HELLO
-from loadtests.studies.ordered import measuring, report, second_client
-from loadtests.studies.ordered.measuring import FILE, PAGE, Task
-from loadtests.studies.ordered.study import STUDY
+from loadtests.studies.ordered import FILE, PAGE, STUDY, Task
 from loadtests.studies.study import TINY
+from tests.lab.studies import small_run
 from tests.packages import need
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
-
-NOTHING = argparse.Namespace()
-
-
-@pytest.fixture(scope="module")
-def fixtures() -> Iterator[Fixtures]:
-    """Files, programs and templates."""
-    with Fixtures() as made:
-        yield made
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[engine.Lab]:
     """Which keeps its records in a file."""
-    writing = store.Store(tmp_path / "results.jsonl", store.now())
-    with ExitStack() as fixtures:
-        yield engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), fixtures=fixtures)
-    writing.close()
+    with small_run.lab(tmp_path) as small:
+        yield small
 
 
 class TestTimes:
@@ -66,18 +51,18 @@ class TestTimes:
         ],
     )
     def test_how_many_syns_were_sent_again(self, seconds: float, count: int) -> None:
-        assert measuring.repeats(seconds) == count
+        assert ordered.repeats(seconds) == count
 
     def test_who_waited_for_them(self) -> None:
         connects = [80.0, 1_010_000, 3_020_000, 1_020_000, 500_000]
-        assert measuring.repeated(connects) == {"1": 2, "2": 1}
-        assert measuring.repeated([80.0]) == {}
+        assert ordered.repeated(connects) == {"1": 2, "2": 1}
+        assert ordered.repeated([80.0]) == {}
 
     def test_curve(self) -> None:
         """A thousand requests of 1 ms, 2 ms and so on."""
         encoded = histogram.encode(histogram.record(1000 * one for one in range(1, 1001)))
-        curve = report.curve(encoded)
-        assert list(curve) == list(report.SHARES)
+        curve = ordered.curve(encoded)
+        assert list(curve) == list(ordered.SHARES)
         assert len(curve) <= 201
         assert list(curve.values()) == sorted(curve.values())
         for share, value in ((0, 1), (10, 100), (50, 500), (99, 990), (100, 1000)):
@@ -128,10 +113,10 @@ class TestFullQueue:
         """By the kernel: with a queue of two, most of ten connect when their SYN is repeated."""
         with late(5) as port:
             seen = fetch.traced(port, HANG, 10, [["/"]], requests=10, patience=0)
-        described = measuring.describe(seen, Task(10, 10, HANG))
+        described = ordered.describe(seen, Task(10, 10, HANG))
         connects = seen.trace.connect()
-        assert sum(connect >= 1e6 * measuring.EARLY for connect in connects) >= 5
-        assert described["repeated_syn"] == measuring.repeated(connects)
+        assert sum(connect >= 1e6 * ordered.EARLY for connect in connects) >= 5
+        assert described["repeated_syn"] == ordered.repeated(connects)
         assert described["answered"] + described["failed"] == 10
 
 
@@ -157,26 +142,20 @@ SERVING = (
 )
 
 
-class TestFaults:
-    def server(self, text: str, folder: Path) -> Server:
-        (folder / "app.py").write_text(text)
-        application = replace(HELLO, folder=str(folder), module="app")
-        return Server("ill", "#000000", SERVING, application=application, target="/")
-
-    def test_a_server_that_dies(self, lab: engine.Lab, tmp_path: Path) -> None:
-        """One is looked at when it starts, ten are made to warm it up, and three are answered."""
-        server = self.server(DIES, tmp_path)
-        described, died = measuring.sample(lab, server, Task(20, 1, HANG))
+@pytest.mark.parametrize("text", [DIES, WRONG], ids=["dies", "is-wrong"])
+def test_a_server_with_a_fault(lab: engine.Lab, tmp_path: Path, text: str) -> None:
+    """One is looked at when it starts, ten are made to warm it up, and three are answered."""
+    (tmp_path / "app.py").write_text(text)
+    application = replace(HELLO, folder=str(tmp_path), module="app")
+    server = Server("ill", "#000000", SERVING, application=application, target="/")
+    described, died = ordered.measured(lab, server, Task(20, 1, HANG))
+    assert (described["answered"], described["failed"]) == (3, 17)
+    assert histogram.merge([described["total"]]).get_total_count() == 3
+    if text == DIES:
         assert died is not None
         assert "it died, exit code 3" in str(died)
-        assert (described["answered"], described["failed"]) == (3, 17)
         assert "cpu_us" not in described
-        assert histogram.merge([described["total"]]).get_total_count() == 3
-
-    def test_a_server_that_is_wrong(self, lab: engine.Lab, tmp_path: Path) -> None:
-        server = self.server(WRONG, tmp_path)
-        described, _ = measuring.sample(lab, server, Task(20, 1, HANG))
-        assert described["answered"] == 3
+    else:
         assert described["errors"] == {"status": 17}
 
 
@@ -185,8 +164,8 @@ class TestSmallRun:
         """By both clients."""
         need("ab")
         servers = [one for one in STUDY.servers() if one.name == "poorhttp single"]
-        kinds = (PAGE.name, FILE.name, second_client.KIND)
-        planned = STUDY.plan(lab, TINY, servers, NOTHING)
+        kinds = (PAGE.name, FILE.name, ordered.KIND)
+        planned = STUDY.plan(lab, TINY, servers, argparse.Namespace())
         taken = [step for step in planned if step.what.split()[1] in kinds]
         engine.run(lab, taken, "test", study=STUDY.name, scale=TINY.name)
         results = Results(lab.store.records).experiment(STUDY.name)
@@ -205,7 +184,7 @@ class TestSmallRun:
             assert (one["failed"], one["errors"], one["repeated_syn"]) == (0, {}, {})
             assert one["cpu_us"] > 0
             assert one["rate"] == pytest.approx(one["requests"] / one["seconds"], rel=0.01)
-            connect, processing, total = (histogram.merge([one[part]]) for part in measuring.PARTS)
+            connect, processing, total = (histogram.merge([one[part]]) for part in ordered.PARTS)
             assert connect.get_total_count() == one["requests"]
             # Each request's two times make its third, and so do their means.
             parts = connect.get_mean_value() + processing.get_mean_value()
@@ -222,10 +201,10 @@ Sun Nov 22 04:46:36 2026\t1795322796\t113\t52\t165\t41
 
 class TestSecondClient:
     def test_what_ab_writes(self) -> None:
-        found = second_client.parse(TIMES)
+        found = ordered.parse(TIMES)
         assert found == {"connect": [0, 113], "processing": [15, 52], "total": [15, 165]}
 
     @pytest.mark.parametrize("text", ["", "a\tb\n1\t2\n", TIMES[:-10], TIMES.replace("165", "x")])
     def test_what_it_does_not_write(self, text: str) -> None:
         with pytest.raises(ServerFailure, match="ab wrote"):
-            second_client.parse(text)
+            ordered.parse(text)

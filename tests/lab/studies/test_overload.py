@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,12 +11,10 @@ import pytest
 from loadtests import store
 from loadtests.clients.load import KINDS
 from loadtests.clients.native.fetch import Trace
-from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting.model import Panels, Table
-from loadtests.servers.registry import missing
+from loadtests.reporting.model import Panels
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import engine, overload
-from loadtests.studies.study import TINY
+from loadtests.studies import overload
+from tests.lab.studies.small_run import chosen, run, tables
 
 #: One that takes part in both experiments.
 NAMES = ("poorhttp threading 8",)
@@ -67,63 +64,47 @@ def test_shares_are_of_the_highest_rate() -> None:
 
 
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[store.Record]]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """A tiny run of one handler, in which one server ends at once."""
-    chosen = [one for one in overload.servers() if one.name in NAMES]
-    assert not any(map(missing, chosen))
-    writing = store.Store(tmp_path_factory.mktemp("overload") / "results.jsonl", "now")
-    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
-    scale = next(one for one in overload.SCALES if one.name == TINY.name)
-    options = Namespace(names=overload.STUDY.experiments)
+    servers = chosen(overload.STUDY, *NAMES)
+    ends = replace(servers[0], name="ends", command="{python} -c raise~SystemExit(3)")
     with pytest.MonkeyPatch.context() as patched:
-        ends = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
-        patched.setattr(overload, "OVERLOADED", [*chosen, ends])
+        patched.setattr(overload, "OVERLOADED", [*servers, ends])
         patched.setattr(overload, "HANDLERS", overload.HANDLERS[:1])
-        planned = overload.plan(lab, scale, [*chosen, ends], options)
-        engine.run(lab, planned, "test", study=overload.NAME)
-        writing.close()
-        yield writing.records
+        yield run(overload.STUDY, tmp_path_factory.mktemp("overload"), [*servers, ends])
 
 
-class TestRun:
-    def test_each_handler_and_multiple(self, records: list[store.Record]) -> None:
-        samples = [one for one in records if one["record"] == "sample"]
-        open_ones = [one for one in samples if one["experiment"] == overload.NAME]
-        assert {(one["server"], one["handler"], one["factor"]) for one in open_ones} == {
-            (name, handler.name, factor)
-            for name in NAMES
-            for handler in overload.HANDLERS
-            for factor in FACTORS
-        }
-        for one in open_ones:
-            assert one["asked"] == sum(
-                one[kind] for kind in ("requests", "refused", "left", "failed")
-            )
-            assert one["failed"] == 0
-        [beside] = [one for one in samples if one["experiment"] == overload.FAIR]
-        assert beside["server"] == NAMES[0]
-        assert beside["requests"] > 0
-        assert beside["errors"] == {}
+def test_each_handler_and_multiple(results: Results) -> None:
+    open_ones = [one for one in results.samples if one["experiment"] == overload.NAME]
+    assert {(one["server"], one["handler"], one["factor"]) for one in open_ones} == {
+        (name, handler.name, factor)
+        for name in NAMES
+        for handler in overload.HANDLERS
+        for factor in FACTORS
+    }
+    for one in open_ones:
+        assert one["asked"] == sum(one[kind] for kind in ("requests", "refused", "left", "failed"))
+        assert one["failed"] == 0
+    [beside] = [one for one in results.samples if one["experiment"] == overload.FAIR]
+    assert beside["server"] == NAMES[0]
+    assert beside["requests"] > 0
+    assert beside["errors"] == {}
+    assert [one["server"] for one in results.failures] == ["ends"] * len(overload.HANDLERS)
 
-    def test_one_that_ends(self, records: list[store.Record]) -> None:
-        failures = [one for one in records if one["record"] == "failure"]
-        assert [one["server"] for one in failures] == ["ends"] * len(overload.HANDLERS)
 
-    def test_report(self, records: list[store.Record]) -> None:
-        own = Results(records).of_study(overload.STUDY.name, overload.STUDY.experiments)
-        sections = overload.report(own)
-        assert len(sections) == len(overload.HANDLERS) + 1
-        parts = [part for section in sections for part in section.parts]
-        tables = [part for part in parts if isinstance(part, Table)]
-        handlers = [f"overload-{handler.name}" for handler in overload.HANDLERS]
-        assert [table.name for table in tables] == [*handlers, overload.FAIR]
-        for table in tables[:-1]:
-            assert {row[0] for row in table.rows} == set(NAMES)
-            place = [column.name for column in table.columns].index("in time at 0.8 ×")
-            for row in table.rows:
-                share = row[place]
-                assert isinstance(share, Spread)
-                assert 0 < share.median <= 1
-        figures = [part for part in parts if isinstance(part, Panels)]
-        assert [figure.name for figure in figures] == [f"{name}-figure" for name in handlers]
-        assert all(section.answer for section in sections)
+def test_report(results: Results) -> None:
+    sections = overload.report(results)
+    assert len(sections) == len(overload.HANDLERS) + 1
+    handlers = [f"overload-{handler.name}" for handler in overload.HANDLERS]
+    found = tables(sections)
+    assert list(found) == [*handlers, overload.FAIR]
+    for name in handlers:
+        assert {row[0] for row in found[name].rows} == set(NAMES)
+        place = [column.name for column in found[name].columns].index("in time at 0.8 ×")
+        for row in found[name].rows:
+            share = row[place]
+            assert isinstance(share, Spread)
+            assert 0 < share.median <= 1
+    figures = [part.name for one in sections for part in one.parts if isinstance(part, Panels)]
+    assert figures == [f"{name}-figure" for name in handlers]
+    assert all(section.answer for section in sections)

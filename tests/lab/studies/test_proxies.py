@@ -14,40 +14,29 @@ from loadtests import store
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
-from loadtests.measure.cpu_affinity import cores
 from loadtests.servers import proxies as setups
 from loadtests.servers.pages import TABLE
-from loadtests.stats.results import Results
 from loadtests.studies import engine, proxies
 from loadtests.studies.bench.scenarios import Fetched
 from loadtests.studies.study import TINY, Study
+from tests.lab.studies import small_run
+from tests.lab.studies.small_run import stored
 from tests.packages import need
 
 
-@pytest.fixture
-def silent() -> Iterator[int]:
-    """A port where connections are made and nothing is answered."""
+def test_no_more_than_six_bursts_wait() -> None:
+    """At a port where connections are made and nothing is answered."""
     with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
-        yield listener.getsockname()[1]
-
-
-class TestBursts:
-    def test_no_more_than_six_bursts_wait(self, silent: int) -> None:
-        load = fetch.drive(silent, 1, 2, [["/"]], every=0.01, keep=False)
-        # Who cannot be sent any more counts as well.
-        assert load.errors["timeout"] > 6 * 2
+        load = fetch.drive(listener.getsockname()[1], 1, 2, [["/"]], every=0.01, keep=False)
+    # Who cannot be sent any more counts as well.
+    assert load.errors["timeout"] > 6 * 2
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[engine.Lab]:
-    writing = store.Store(tmp_path / "results.jsonl", "2026-01-01")
     # What is answered by nobody in so short a time is measured for longer.
-    yield engine.Lab(writing, 0.05, 1, *cores())
-    writing.close()
-
-
-def stored(lab: engine.Lab) -> Results:
-    return Results(store.load([lab.store.path]))
+    with small_run.lab(tmp_path, 0.05) as small:
+        yield small
 
 
 def planned(study: Study, lab: engine.Lab, name: str) -> list[engine.Step]:

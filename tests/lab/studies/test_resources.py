@@ -8,11 +8,11 @@ from pathlib import Path
 
 from loadtests.measure import resources, sampler
 from loadtests.measure.sampler import Look, Traffic
-from loadtests.reporting.model import Panels, Table
+from loadtests.reporting.model import Panels
 from loadtests.studies import remote
 from loadtests.studies import resources as steps
 from loadtests.studies.resources import STUDY
-from tests.lab.studies.small_run import chosen, run
+from tests.lab.studies.small_run import chosen, run, tables
 from tests.support.network import hosts
 from tests.testkit.client import HANG
 
@@ -109,11 +109,9 @@ def test_a_server_in_a_network(tmp_path: Path) -> None:
         # Nobody asks before the load begins.
         assert series["sent_packets"][0] < max(series["sent_packets"])
     sections = STUDY.report(results)
-    parts = [part for section in sections for part in section.parts]
-    (table, past) = [part for part in parts if isinstance(part, Table)]
+    table, _then = tables(sections).values()
     assert {row[0] for row in table.rows} == {*names}
     assert sections[0].answer
-    assert all(len(row) == len(table.columns) for row in table.rows)
-    assert all(len(row) == len(past.columns) for row in past.rows)
+    parts = [part for section in sections for part in section.parts]
     (panels,) = [part for part in parts if isinstance(part, Panels)]
     assert [len(panel.lines) for panel in panels.panels] == [2] * 4

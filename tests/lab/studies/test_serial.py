@@ -23,74 +23,54 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return run(serial.STUDY, tmp_path_factory.mktemp("serial"), [*servers, ending])
 
 
-class TestRun:
-    def test_every_server_and_page_once(self, results: Results) -> None:
-        found = sorted((one["server"], one["scenario"]) for one in results.samples)
-        assert found == sorted((name, page) for name in NAMES for page in ("light", "heavy"))
-
-    def test_counts(self, results: Results) -> None:
-        for one in results.samples:
-            assert one["requests"] + one["failed"] == serial.FEWEST
-            assert one["failed"] == sum(one["errors"].values())
-
-    def test_times(self, results: Results) -> None:
-        for one in results.samples:
-            assert 0 < one["answer_us"] <= one["mean_us"] <= one["max_us"]
-            assert one["p50_us"] <= one["p99_us"] <= one["max_us"]
-            # One after the other: they fit into the time of the test.
-            assert one["mean_us"] * one["requests"] <= one["seconds"] * 1e6 * (1 + 1e-9)
-            assert one["rate"] == pytest.approx(one["requests"] / one["seconds"])
-            assert one["cpu_us"] > 0
-            # With the client's start, which may be longer than the few requests of this test.
-            assert one["client_busy"] > 0
-
-    def test_histograms(self, results: Results) -> None:
-        for one in results.samples:
-            pages = histogram.merge([one["page_times"]])
-            assert pages.get_total_count() == one["requests"]
-            quantiles = [histogram.quantile(pages, share) for share in (0, 0.5, 0.9, 0.99, 1)]
-            assert quantiles == sorted(quantiles)
-
-    def test_one_that_ends(self, results: Results) -> None:
-        [failure] = results.failures
-        assert failure["server"] == "ends"
-        assert "exit code 3" in failure["reason"]
+def test_samples(results: Results) -> None:
+    found = sorted((one["server"], one["scenario"]) for one in results.samples)
+    assert found == sorted((name, page) for name in NAMES for page in ("light", "heavy"))
+    for one in results.samples:
+        assert one["requests"] + one["failed"] == serial.FEWEST
+        assert one["failed"] == sum(one["errors"].values())
+        assert 0 < one["answer_us"] <= one["mean_us"] <= one["max_us"]
+        assert one["p50_us"] <= one["p99_us"] <= one["max_us"]
+        # One after the other: they fit into the time of the test.
+        assert one["mean_us"] * one["requests"] <= one["seconds"] * 1e6 * (1 + 1e-9)
+        assert one["rate"] == pytest.approx(one["requests"] / one["seconds"])
+        assert one["cpu_us"] > 0
+        # With the client's start, which may be longer than the few requests of this test.
+        assert one["client_busy"] > 0
+        pages = histogram.merge([one["page_times"]])
+        assert pages.get_total_count() == one["requests"]
+        quantiles = [histogram.quantile(pages, share) for share in (0, 0.5, 0.9, 0.99, 1)]
+        assert quantiles == sorted(quantiles)
 
 
-class TestReport:
-    def test_tables(self, results: Results) -> None:
-        sections = serial.STUDY.report(results)
-        found = small_run.tables(sections)
-        assert list(found) == ["serial-light", "serial-heavy", "serial-2010"]
-        names = [part.name for section in sections for part in section.parts]
-        assert {"serial-light-percentiles", "serial-heavy-percentiles"} <= set(names)
-        light = found["serial-light"]
-        assert {row[0] for row in light.rows} == set(NAMES)
-        times = [row[1].median for row in light.rows if isinstance(row[1], Spread)]
-        assert len(times) == len(light.rows)
-        assert times == sorted(times)
-        assert light.ranking == light.columns[1].name
-        assert all(section.answer for section in sections[:-1])
-        assert all(len(row) == len(light.columns) for row in light.rows)
-        assert {row[0] for row in light.rows} <= light.strong
-        assert found["serial-2010"].rows[0][:4] == ("Single", 183.02, 110.85, 80.49)
+def test_one_that_ends(results: Results) -> None:
+    [failure] = results.failures
+    assert failure["server"] == "ends"
+    assert "exit code 3" in failure["reason"]
 
-    def test_per_second_is_of_the_mean_time(self) -> None:
-        one = {
-            "record": "sample",
-            "run": "now",
-            "experiment": "serial",
-            "scenario": "light",
-            "server": "a",
-            "round": 0,
-            "mean_us": 9000.0,
-            "errors": {"read": 2},
-            "requests": 3,
-            "failed": 2,
-        }
-        found = tables.cell([one], serial.WHOLE)
-        assert isinstance(found, Spread)
-        # The res/s of Single, from its res t.
-        assert round(found.median) == 111
-        [said] = tables.failed([one], "light")
-        assert said == "a, light: 2 of 5 requests failed (2 read)."
+
+def test_report(results: Results) -> None:
+    sections = serial.STUDY.report(results)
+    found = small_run.tables(sections)
+    assert list(found) == ["serial-light", "serial-heavy", "serial-2010"]
+    names = [part.name for section in sections for part in section.parts]
+    assert {"serial-light-percentiles", "serial-heavy-percentiles"} <= set(names)
+    light = found["serial-light"]
+    assert {row[0] for row in light.rows} == set(NAMES) <= light.strong
+    times = [row[1].median for row in light.rows if isinstance(row[1], Spread)]
+    assert len(times) == len(light.rows)
+    assert times == sorted(times)
+    assert light.ranking == light.columns[1].name
+    assert all(section.answer for section in sections[:-1])
+    assert found["serial-2010"].rows[0][:4] == ("Single", 183.02, 110.85, 80.49)
+
+
+def test_per_second_is_of_the_mean_time() -> None:
+    counts = {"errors": {"read": 2}, "requests": 3, "failed": 2}
+    one = {"record": "sample", "run": "now", "server": "a", "mean_us": 9000.0, **counts}
+    found = tables.cell([one], serial.WHOLE)
+    assert isinstance(found, Spread)
+    # The res/s of Single, from its res t.
+    assert round(found.median) == 111
+    [said] = tables.failed([one], "light")
+    assert said == "a, light: 2 of 5 requests failed (2 read)."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from loadtests.reporting.model import Column
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
@@ -20,38 +22,44 @@ def sample(server: str, number: int, **fields: Any) -> dict[str, Any]:
     return {"run": "r", "scenario": "s", "server": server, "round": number, **fields}
 
 
-class TestAnswer:
-    def test_the_best_and_by_how_much(self) -> None:
-        found = {"slow": rounds(9, 10, 11), "fast": rounds(2, 2, 3), "middle": rounds(4, 5, 6)}
-        assert tables.answer("Time", found, "µs") == (
-            "Time: fast (2 µs) is best; the next, middle (5 µs), takes 2.50 times as much, and "
-            "slow (10 µs) is last."
-        )
-        assert tables.answer("Rate", found, "/s", highest=True) == (
-            "Rate: slow (10/s) is best; the next, middle (5/s), reaches 50% of that, and "
-            "fast (2/s) is last."
-        )
+THREE = {"slow": rounds(9, 10, 11), "fast": rounds(2, 2, 3), "middle": rounds(4, 5, 6)}
+ANSWERS: list[tuple[dict[str, Spread], str, bool, str]] = [
+    (
+        *(THREE, "µs", False),
+        "Time: fast (2 µs) is best; the next, middle (5 µs), takes 2.50 times as much, and "
+        "slow (10 µs) is last.",
+    ),
+    (
+        *(THREE, "/s", True),
+        "Time: slow (10/s) is best; the next, middle (5/s), reaches 50% of that, and "
+        "fast (2/s) is last.",
+    ),
+    # What noise does not separate; many of those are counted.
+    (
+        *({"a": rounds(1, 2, 4), "b": rounds(3, 3, 5), "c": rounds(8, 9, 9)}, "ms", False),
+        "Time: the rounds show no clear difference between a (2 ms) and b (3 ms), which are "
+        "best; the next, c (9 ms), takes 4.50 times as much.",
+    ),
+    (
+        *({name: rounds(1, 2) for name in "abcdef"}, "ms", False),
+        "Time: the rounds show no clear difference between a (1.5 ms), b (1.5 ms), c (1.5 ms), "
+        "d (1.5 ms) and 2 more, which are best.",
+    ),
+    # A single round says that it is one.
+    (
+        *({"a": rounds(1), "b": rounds(2)}, "ms", False),
+        "Time: a (1 ms) is best; the next, b (2 ms), takes 2.00 times as much; each was measured "
+        "once, so small differences may be noise.",
+    ),
+    # The baseline is no server.
+    ({"floor": rounds(1), "a": rounds(2)}, "ms", False, "Time: a (2 ms)."),
+    ({}, "ms", False, ""),
+]
 
-    def test_what_noise_does_not_separate(self) -> None:
-        found = {"a": rounds(1, 2, 4), "b": rounds(3, 3, 5), "c": rounds(8, 9, 9)}
-        assert tables.answer("Time", found, "ms") == (
-            "Time: the rounds show no clear difference between a (2 ms) and b (3 ms), which are "
-            "best; the next, c (9 ms), takes 4.50 times as much."
-        )
 
-    def test_many_of_those_are_counted(self) -> None:
-        found = {name: rounds(1, 2) for name in "abcdef"}
-        said = tables.answer("Time", found, "ms")
-        assert "d (1.5 ms) and 2 more, which are best" in said
-
-    def test_a_single_round_says_that_it_is_one(self) -> None:
-        said = tables.answer("Time", {"a": rounds(1), "b": rounds(2)}, "ms")
-        assert said.endswith("each was measured once, so small differences may be noise.")
-
-    def test_the_baseline_is_no_server(self) -> None:
-        found = {"floor": rounds(1), "a": rounds(2)}
-        assert tables.answer("Time", found, "ms") == "Time: a (2 ms)."
-        assert tables.answer("Time", {}, "ms") == ""
+@pytest.mark.parametrize(("found", "unit", "highest", "said"), ANSWERS)
+def test_answer(found: dict[str, Spread], unit: str, highest: bool, said: str) -> None:
+    assert tables.answer("Time", found, unit, highest=highest) == said
 
 
 def test_a_table_is_ordered_by_its_ranking() -> None:

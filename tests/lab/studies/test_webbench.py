@@ -12,9 +12,7 @@ import pytest
 
 from loadtests.clients.native.fetch import Trace
 from loadtests.measure import histogram
-from loadtests.studies import originals
-from loadtests.studies.webbench import study as webbench
-from loadtests.studies.webbench import workload
+from loadtests.studies import originals, webbench
 from tests.lab.studies.small_run import chosen, failures, run, tables
 
 
@@ -24,7 +22,7 @@ def options(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-CLASSES = workload.files()
+CLASSES = webbench.files()
 
 
 class TestFiles:
@@ -32,15 +30,15 @@ class TestFiles:
         """Its bytes per second over its requests per second, less a head of some 250 octets."""
         octets = sum(map(sum, originals.THROUGHPUT))
         requests = sum(map(sum, originals.RPS))
-        assert workload.mean_answer() == pytest.approx(octets / requests - 250, rel=0.02)
+        assert webbench.mean_answer() == pytest.approx(octets / requests - 250, rel=0.02)
 
     def test_requests_are_drawn_by_class(self) -> None:
-        targets = workload.asked()
-        assert targets == workload.asked()
+        targets = webbench.asked()
+        assert targets == webbench.asked()
         kinds = {target: kind.name for kind, own in CLASSES.items() for target in own}
         found = Counter(kinds[target] for target in targets)
-        assert sum(kind.probability for kind in workload.CLASSES) == pytest.approx(1)
-        for kind in workload.CLASSES:
+        assert sum(kind.probability for kind in webbench.CLASSES) == pytest.approx(1)
+        for kind in webbench.CLASSES:
             assert found[kind.name] / len(targets) == pytest.approx(kind.probability, abs=0.01)
 
 

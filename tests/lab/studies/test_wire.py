@@ -7,36 +7,32 @@ import socket
 import ssl
 import tempfile
 import threading
-from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from loadtests import store
 from loadtests.clients import sockets
 from loadtests.clients.http2_attacks import ATTACKS
 from loadtests.clients.native import compiled
 from loadtests.clients.native import tls as tls_client
-from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown
 from loadtests.servers.application import Application
 from loadtests.servers.certificate import certificate
-from loadtests.servers.registry import missing
 from loadtests.stats.results import Results
-from loadtests.studies import command, compress, engine, tls, uploads
+from loadtests.studies import command, compress, tls, uploads
 from loadtests.studies.http2 import attacks as http2_attacks
 from loadtests.studies.http2 import events as http2_events
 from loadtests.studies.http2 import memory as http2_memory
-from loadtests.studies.http2 import scenarios as http2_scenarios
 from loadtests.studies.http2 import study as http2
-from loadtests.studies.http2.scenarios import Streams
-from loadtests.studies.study import TINY, Study
+from loadtests.studies.http2.study import Streams
+from loadtests.studies.http2.study import scenarios as http2_scenarios
+from loadtests.studies.study import Study
 from loadtests.studies.tls import scenarios
 from loadtests.studies.websocket import cases
 from loadtests.studies.websocket import study as websocket
 from loadtests.studies.websocket.cases import Case, Frame
+from tests.lab.studies import small_run
 from tests.packages import need
 from tests.testkit.server import join
 
@@ -101,20 +97,9 @@ def test_whoever_should_fail_the_connection() -> None:
         assert cases.run(case, ours) == "failed, no failure of the connection"
 
 
-def run(
-    study: Study, server: str, tmp_path: Path, *experiments: str, seconds: float = TINY.seconds
-) -> Results:
-    """A tiny run with one server. Skips if it cannot run here."""
-    [chosen] = [one for one in study.servers() if one.name == server]
-    if reason := missing(chosen):
-        pytest.skip(reason)
-    scale = next(one for one in study.scales if one.name == TINY.name)
-    writing = store.Store(tmp_path / "results.jsonl", "now")
-    with closing(writing), ExitStack() as fixtures:
-        lab = engine.Lab(writing, seconds, TINY.rounds, *cores(), fixtures=fixtures)
-        planned = study.plan(lab, scale, [chosen], Namespace(names=experiments))
-        engine.run(lab, planned, "test", study=study.name)
-    results = Results(writing.records)
+def run(study: Study, server: str, folder: Path, *names: str, seconds: float = 0) -> Results:
+    """A tiny run with one server, in which nothing fails. Skips if it cannot run here."""
+    results = small_run.run(study, folder, small_run.chosen(study, server), seconds, names=names)
     assert not results.failures
     return results
 
@@ -152,7 +137,7 @@ class TestRuns:
         asked = {"page-h2c-1x1", "post-tls-1x1", "hello-h1-16x1"}
 
         def some(static: Application) -> list[Streams]:
-            return [one for one in http2_scenarios.scenarios(static) if one.name in asked]
+            return [one for one in http2_scenarios(static) if one.name in asked]
 
         monkeypatch.setattr(http2, "scenarios", some)
         monkeypatch.setattr(http2_memory, "CONNECTIONS", 20)

@@ -1,16 +1,27 @@
-"""The study `power`: three injectors one after the other, then 1 to 12 at once, at each server."""
+"""The study `power`: three injectors one after the other, then 1 to 12 at once, at each server.
+
+An injector is a process of our own client, or a worker of Locust with one user on one connection.
+Times of injectors are seconds from the beginning of the first one, response times microseconds.
+"""
 
 from __future__ import annotations
 
 import statistics
+import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from itertools import pairwise
+from random import Random
+from typing import Any, NamedTuple, TypeAlias
 
-from loadtests.clients.load import SATURATED
+from loadtests.clients.load import KINDS, SATURATED
+from loadtests.clients.locust import swarm
+from loadtests.clients.native import fetch
+from loadtests.errors import ServerFailure
 from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
@@ -20,13 +31,148 @@ from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import originals, sample, tables
-from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.power import injectors
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
 NAME = "power"
+LONGEST, LONGEST_OF_LOCUST = 60.0, 300.0
+"""Seconds for all of them."""
+SEED = 1999
+
+
+@dataclass(frozen=True)
+class Order:
+    """`count` injectors with so many requests each, for pages at random, begin `stagger` s apart.
+
+    Those of our own client run in threads of `pool`.
+    """
+
+    address: str
+    port: int
+    count: int
+    requests: int
+    stagger: float
+    core: int | None
+    pool: ThreadPoolExecutor
+    targets: Sequence[str] = TARGETS
+
+
+class Injector(NamedTuple):
+    """From when to when it was active; the end and the response time of each of its requests."""
+
+    began: float
+    ended: float
+    ends: Sequence[float]
+    times: Sequence[float]
+
+
+class Injected(NamedTuple):
+    """All of them, from the first to the last, and how many cores they took in these seconds."""
+
+    injectors: list[Injector]
+    seconds: float
+    busy: float
+
+
+def processes(order: Order) -> Injected:
+    """Our own client, each request on a connection of its own.
+
+    Raises ServerFailure if a request failed, or was too late.
+    """
+    begin = time.monotonic()
+
+    def run(number: int) -> fetch.Traced:
+        random = Random(SEED + number)
+        visits = [[random.choice(order.targets)] for _ in range(order.requests)]
+        time.sleep(max(0.0, begin + number * order.stagger - time.monotonic()))
+        host, core = order.address, order.core
+        return fetch.traced(
+            order.port, LONGEST, 1, visits, requests=order.requests, host=host, core=core
+        )
+
+    seen = list(order.pool.map(run, range(order.count)))
+    injectors = []
+    for number, one in enumerate(seen, 1):
+        trace = one.trace
+        _check(order, number, one.load.requests, trace.failed())
+        # One after another, so the ends are in order.
+        ends = [trace.began + end / 1e6 for end in trace.ended]
+        times = [end - sent for sent, end in zip(trace.sent, trace.ended, strict=True)]
+        injectors.append(Injector(trace.began, ends[-1], ends, times))
+    return _together(injectors, sum(one.load.busy * one.load.seconds for one in seen))
+
+
+def workers(order: Order) -> Injected:
+    """Workers of Locust, which keep their connections.
+
+    Raises ServerFailure if a request failed, and LabError if they are too late.
+    """
+    plan = {"seconds": 0, "targets": order.targets, "requests": order.requests, "seed": SEED}
+    plan["stagger"] = order.stagger
+    url, count = f"http://{order.address}:{order.port}", order.count
+    outcome = swarm.run("Injector", plan, url, count, count, order.core, LONGEST_OF_LOCUST)
+    injectors = []
+    for number, report in enumerate(outcome.reports, 1):
+        failed = Counter(KINDS[kind] for kind in report.kinds if kind)
+        _check(order, number, len(report.ends) - failed.total(), failed)
+        began = report.ends[0] - report.times[0] / 1e3
+        times = [one * 1e3 for one in report.times]
+        injectors.append(Injector(began, report.ends[-1], report.ends, times))
+    return _together(injectors, outcome.cpu)
+
+
+def _check(order: Order, number: int, answered: int, failed: dict[str, int]) -> None:
+    if lost := sample.lost(order.requests, answered, failed):
+        raise ServerFailure(f"injector {number} of {order.count}: {lost}")
+
+
+def _together(injectors: Sequence[Injector], cpu: float) -> Injected:
+    """In the order in which they began, with times from the first of them on."""
+    first = min(one.began for one in injectors)
+    shifted = [
+        Injector(one.began - first, one.ended - first, [at - first for at in one.ends], one.times)
+        for one in injectors
+    ]
+    whole = max(one.ended for one in shifted)
+    return Injected(sorted(shifted, key=lambda one: one.began), whole, cpu / whole)
+
+
+Phase: TypeAlias = tuple[list[int], float, int, float | None, float | None]
+"""A time in which the same injectors were active: their numbers, seconds, requests, and of these
+the shortest and the longest time."""
+
+
+def phases(injectors: Sequence[Injector]) -> list[Phase]:
+    """The phases in their order; a request belongs to the one in which it ended."""
+    bounds = sorted({time for one in injectors for time in (one.began, one.ended)})
+    found = []
+    for begin, end in pairwise(bounds):
+        active = [
+            number
+            for number, one in enumerate(injectors, 1)
+            if one.began <= begin and one.ended >= end
+        ]
+        # What ends on a bound belongs to the phase before it.
+        times = [
+            time
+            for one in injectors
+            for at, time in zip(one.ends, one.times, strict=True)
+            if begin < at <= end
+        ]
+        if active or times:
+            low, high = min(times, default=None), max(times, default=None)
+            found.append((active, end - begin, len(times), low, high))
+    return found
+
+
+def counts(one: Injector, bins: int, length: float) -> list[int]:
+    """How many requests ended in each of so many equal parts of the whole length."""
+    found = Counter(min(int(at / length * bins), bins - 1) for at in one.ends)
+    return [found[number] for number in range(bins)]
+
+
 OWN, LOCUST = "fetch", "locust"
-INJECTORS = {OWN: injectors.processes, LOCUST: injectors.workers}
+INJECTORS = {OWN: processes, LOCUST: workers}
 """By the names of the option and of the records."""
 REQUESTS = {OWN: 5_000, LOCUST: 1_000}
 """Of each injector. In 2005 they were 5,000; a worker of Locust needs as long for a fifth of them
@@ -94,23 +240,21 @@ def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) 
         levels = FEWER.get(scale.name, LEVELS)
         servers = [one for one in servers if options.servers or one.name in ASKED_BY_LOCUST]
     requests = options.requests or max(FEWEST, round(REQUESTS[by] * scale.share))
-    what = f"{NAME}, {STAGGERED} injectors in turn"
-    steps = sample.rounds(lab, servers, what, partial(_take, lab, by, requests, None))
-    for count in options.injectors or levels:
-        what = f"{NAME}, {count} injector{'s' if count > 1 else ''}"
-        steps += sample.rounds(lab, servers, what, partial(_take, lab, by, requests, count))
+    steps = []
+    for count in (None, *(options.injectors or levels)):
+        take = partial(_take, by=by, requests=requests, at_once=count)
+        words = f"{count} injector{'s' if count > 1 else ''}" if count else "injectors in turn"
+        steps += rounds(lab, NAME, servers, take, f", {words}")
     return steps
 
 
-def _take(
-    lab: Lab, by: str, requests: int, at_once: int | None, number: int, server: Server
-) -> str:
+def _take(trial: Trial, by: str, requests: int, at_once: int | None) -> str:
     """Starts the server, has it asked by so many injectors at once, or in turn, and stops it."""
-    core = lab.client_core
+    lab, core = trial.lab, trial.lab.client_core
     # Injectors end when they are refused, so the server ends before their threads are awaited.
-    with ThreadPoolExecutor(MOST) as pool, running(server, lab.server_core) as one:
+    with ThreadPoolExecutor(MOST) as pool, running(trial.server, lab.server_core) as one:
         count, targets = at_once or STAGGERED, [one.at(target) for target in TARGETS]
-        order = injectors.Order(one.ip, one.port, count, requests, 0.0, core, pool, targets)
+        order = Order(one.ip, one.port, count, requests, 0.0, core, pool, targets)
         if not at_once:
             order = replace(order, stagger=_stagger(order, by))
         before = sample.cpu_seconds(one)
@@ -118,7 +262,7 @@ def _take(
         spent = sample.cpu_seconds(one) - before
     times = [time for one in injected.injectors for time in one.times]
     fields: dict[str, Any] = {"scenario": "at once"} if at_once else _in_turn(order, injected)
-    Trial(lab, NAME, number, server).sample(
+    trial.sample(
         requests=len(times),
         seconds=round(injected.seconds, 6),
         low_us=min(times),
@@ -127,7 +271,7 @@ def _take(
         client_cores=1 if core is not None else len(USABLE),
         client_busy=round(injected.busy, 3),
         server_busy=round(spent / injected.seconds, 3),
-        seed=injectors.SEED,
+        seed=SEED,
         by=by,
         injectors=order.count,
         **fields,
@@ -135,7 +279,7 @@ def _take(
     return f"{len(times) / injected.seconds:,.0f}/s"
 
 
-def _stagger(order: injectors.Order, by: str) -> float:
+def _stagger(order: Order, by: str) -> float:
     """Seconds between the beginnings of injectors."""
     if by == LOCUST:
         return order.requests * APART
@@ -144,7 +288,7 @@ def _stagger(order: injectors.Order, by: str) -> float:
     return alone.seconds * order.requests / few * STAGGER
 
 
-def _in_turn(order: injectors.Order, injected: injectors.Injected) -> dict[str, Any]:
+def _in_turn(order: Order, injected: Injected) -> dict[str, Any]:
     return {
         "scenario": "in turn",
         "stagger_seconds": round(order.stagger, 6),
@@ -152,10 +296,10 @@ def _in_turn(order: injectors.Order, injected: injectors.Injected) -> dict[str, 
         "ended": [round(one.ended, 6) for one in injected.injectors],
         "phases": [
             [active, round(seconds, 6), *figures]
-            for active, seconds, *figures in injectors.phases(injected.injectors)
+            for active, seconds, *figures in phases(injected.injectors)
         ],
         "bin_seconds": injected.seconds / BINS,
-        "counts": [injectors.counts(one, BINS, injected.seconds) for one in injected.injectors],
+        "counts": [counts(one, BINS, injected.seconds) for one in injected.injectors],
     }
 
 
@@ -174,11 +318,6 @@ COLUMNS = (
     Column("requests"),
     Column("requests per second", "/s"),
 )
-COLUMNS_2005 = tuple(
-    replace(column, places=places, scale=1.0)
-    for column, places in zip(COLUMNS, (2, 2, 2, 1, 0, 1), strict=True)
-)
-"""Those of 2005, in whose tables milliseconds are printed."""
 
 
 def _rate(sample: Record) -> float:
@@ -226,7 +365,10 @@ def report(results: Results) -> list[Section]:
     return [
         *([_levels(list(tables.by_server(samples)), at_once)] if at_once else []),
         *([_phases(in_turn)] if in_turn else []),
-        _then(results),
+        originals.section(
+            *("Power in 2005", "power-2005-phases", "power-2005-injectors"),
+            text=tables.lost(results),
+        ),
     ]
 
 
@@ -243,12 +385,11 @@ def _phases(in_turn: Mapping[str, Record]) -> Section:
         for names, seconds, requests, low, high in [*phases, ("all", *whole)]:
             each, rate = (seconds / requests, requests / seconds) if requests else (None, None)
             rows.append([server, names, seconds, each, low, high, requests, rate])
-    table = Table(
+    table = tables.table(
         "power-phases",
         "Phases by which injectors are active",
-        [Column("server"), Column("active injectors"), *COLUMNS],
+        ["server", "active injectors", *COLUMNS],
         rows,
-        tables.ours(in_turn),
         "Time per request is the time of the phase divided by its requests; the shortest and the "
         "longest are what an injector waited. A request belongs to the phase in which it ended.",
     )
@@ -307,8 +448,8 @@ def _levels(servers: Sequence[str], at_once: Sequence[Record]) -> Section:
     said = tables.answer(what, rates, "/s", highest=True)
     figures = []
     for name, title, x, y, point in FIGURES:
-        lines = [tables.curve(server, sorted(map(point, of))) for server, of in own.items()]
-        figures.append(Lines(name, title, x, y, lines, marks=True))
+        points = {server: sorted(map(point, of)) for server, of in own.items()}
+        figures.append(tables.lines(name, title, x, y, points, marks=True))
     most = [one for one in at_once if one["injectors"] == counts[-1]]
     figures += tables.percentiles("power", most, "times")
     order = tables.ranked(rates, own, highest=True)
@@ -329,37 +470,35 @@ def _table(own: Mapping[str, Sequence[Record]]) -> Table:
         "server_busy",
         tables.each(lambda s: s["client_busy"] / s["client_cores"]),
     ]
-    rows: list[list[Cell]] = []
-    for server, of in own.items():
-        for count, samples in tables.by(of, "injectors").items():
-            rows.append([server, float(count), *(tables.cell(samples, one) for one in values)])
-    return Table(
+    return tables.table(
         "power-injectors",
         "By number of injectors",
         [
-            *(Column("server"), Column("injectors"), *COLUMNS),
+            *("server", "injectors", *COLUMNS),
             Column("server busy", "% of a core", 0, 100),
             Column("injectors busy", "% of their cores", 0, 100),
         ],
-        rows,
-        tables.ours(own),
+        [
+            [server, float(count), *(tables.cell(samples, one) for one in values)]
+            for server, of in own.items()
+            for count, samples in tables.by(of, "injectors").items()
+        ],
         "Time per request is the total time divided by the requests; the shortest and the longest "
         "are what an injector waited.",
     )
 
 
 def _linearity(fits: Mapping[str, Fit]) -> Table:
-    return Table(
+    return tables.table(
         "power-linearity",
         "Total time by requests: a line by least squares",
         [
-            Column("server"),
+            "server",
             Column("each request more", "ms", 4, 1e3),
             Column("before the first", "s", 3),
             Column("explained by the line (R²)", "", 4),
         ],
         [[server, *fits[server]] for server in sorted(fits, key=lambda one: fits[one][0])],
-        tables.ours(fits),
         "R² is the share of the variation that the line explains.",
         "each request more",
     )
@@ -399,25 +538,6 @@ def _lines(fits: Mapping[str, Fit]) -> list[str]:
         f"explains {LINEAR:.0%} of it or more with {', '.join(linear) or 'no server'}"
     )
     return [f"{said}, and less with {', '.join(others)}." if others else f"{said}."]
-
-
-def _then(results: Results) -> Section:
-    had = "What the study of 2005 had"
-    phases = Table(
-        "power-2005-phases",
-        f"{had}: three injectors, Uniserve 0.9.9",
-        [Column("active injectors"), *COLUMNS_2005],
-        originals.TABLES["2005 phases"],
-        note="5,000 requests each; M3 was a PC outside of the local network. The longest times "
-        "are printed there as seconds, and can only be milliseconds.",
-    )
-    injectors = Table(
-        "power-2005-injectors",
-        f"{had}: by number of injectors, Uniserve 0.9.9",
-        [Column("injectors"), *COLUMNS_2005],
-        originals.TABLES["2005 power"],
-    )
-    return Section("Power in 2005", tables.lost(results), [phases, injectors])
 
 
 STUDY = Study(

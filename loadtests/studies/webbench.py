@@ -1,29 +1,139 @@
-"""The study `webbench`: files of a workload at random; requests and bytes per second."""
+"""The study `webbench`: files of a workload at random; requests and bytes per second.
+
+There are 6,471 files of 64 MB in all. How WebBench distributed sizes and requests is not public.
+Here are the classes of SPECweb96 (files below 1 KB, below 10 KB, below 100 KB:
+https://www.spec.org/osg/web96/workload.html), with as many files of each as make up 64 MB, and with
+probabilities that give what the study of 2001 saw: 6.2 KB for an answer with its head (its bytes
+per second over its requests per second). That leaves no room for the fourth class, of up to 1 MB.
+"""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import NamedTuple
 
 from loadtests.arguments import number
 from loadtests.clients.native import fetch
+from loadtests.clients.native.compiled import cache_folder
 from loadtests.clients.native.fetch import RIGHT, Trace
-from loadtests.errors import ServerFailure
+from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.reporting.model import Axis, Cell, Column, Figure, Section, Table
 from loadtests.servers.fixtures import Published
 from loadtests.servers.registry import STATIC, Server
-from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import originals, sample, tables
-from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies import originals, tables
+from loadtests.studies.engine import Lab, Step, Trial, rounds
+from loadtests.studies.originals import FILES, OCTETS
 from loadtests.studies.study import Scale, Study
-from loadtests.studies.webbench import workload
 
 NAME = "webbench"
+SEED = 2001
+VERSION = 1
+"""Of the files: another one, another folder."""
+ASKED = 20_000
+"""Requests that are drawn; after the last it begins again with the first."""
+A_FOLDER = 100
+"""Files in each."""
+
+
+class Class(NamedTuple):
+    """Files from `low` to below `high` bytes, evenly over the logarithms.
+
+    `files` is the share of them in all files, `probability` that of a request to be for one.
+    """
+
+    name: str
+    low: int
+    high: int
+    files: float
+    probability: float
+
+
+CLASSES = (
+    Class("small", 102, 1_024, 0.30, 0.35),
+    Class("medium", 1_024, 10_240, 0.49, 0.56),
+    Class("large", 10_240, 102_400, 0.21, 0.09),
+)
+
+
+def files() -> dict[Class, dict[str, int]]:
+    """The bytes of each file of a class, by its target; always the same."""
+    random = Random(SEED)
+    counts = [round(kind.files * FILES) for kind in CLASSES]
+    counts[-1] = FILES - sum(counts[:-1])
+    sizes = [
+        [int(kind.low * (kind.high / kind.low) ** random.random()) for _ in range(count)]
+        for kind, count in zip(CLASSES, counts, strict=True)
+    ]
+    sizes[-1] = _filled(sizes[-1], OCTETS - sum(map(sum, sizes[:-1])), CLASSES[-1])
+    return {
+        kind: {f"/{kind.name}{n // A_FOLDER}/{n}.gif": size for n, size in enumerate(of_kind)}
+        for kind, of_kind in zip(CLASSES, sizes, strict=True)
+    }
+
+
+def _filled(sizes: Sequence[int], total: int, kind: Class) -> list[int]:
+    """These sizes, each changed by as much of its way to a bound that they make up the total."""
+    missing = total - sum(sizes)
+    bound = kind.high - 1 if missing > 0 else kind.low
+    share = missing / sum(bound - size for size in sizes)
+    filled = [int(size + share * (bound - size)) for size in sizes]
+    for place in range(total - sum(filled)):
+        filled[place] += 1
+    return filled
+
+
+def asked() -> list[str]:
+    """The targets of all requests, drawn by class; within a class all are as likely."""
+    random = Random(SEED)
+    targets = [list(of_kind) for of_kind in files().values()]
+    drawn = random.choices(targets, [kind.probability for kind in CLASSES], k=ASKED)
+    return [random.choice(of_kind) for of_kind in drawn]
+
+
+def mean_answer() -> float:
+    """Bytes of an answer, without its head, in the long run."""
+    return sum(kind.probability * fmean(of.values()) for kind, of in files().items())
+
+
+def folder() -> Path:
+    """The folder with the files, made when first needed. Raises LabError if they have no room."""
+    # Servers that give up root's rights cannot read below root's home.
+    base = Path("/var/cache/poorhttp-loadtests") if os.geteuid() == 0 else cache_folder()
+    ready = base / f"webbench-{VERSION}-{SEED}"
+    if ready.is_dir():
+        return ready
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix="webbench-", dir=base, ignore_cleanup_errors=True
+        ) as unfinished:
+            top = Path(unfinished) / "files"
+            top.mkdir()
+            top.chmod(0o755)
+            random = Random(SEED)
+            for target, size in ((one, of[one]) for of in files().values() for one in of):
+                path = top / target[1:]
+                path.parent.mkdir(mode=0o755, exist_ok=True)
+                path.write_bytes(random.randbytes(size))
+            top.rename(ready)
+    except OSError as error:
+        # Another run may have been faster.
+        if not ready.is_dir():
+            raise LabError(f"the files of the workload: {base}: {error.strerror}") from None
+    return ready
+
+
 OLD, NEW = "1.0", "1.1"
 """Versions of HTTP: a connection for each request, or kept ones."""
 RAMP_SHARE = 0.1
@@ -47,36 +157,32 @@ class Settings:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    add = parser.add_argument
+    add, default = parser.add_argument, Settings
     count = number(1, kind=int, problem="{text} is not 1 or more")
-    told = f"default {Settings.threads}"
-    add("--threads", type=count, default=Settings.threads, metavar="N", help=told)
+    told = f"default {default.threads}"
+    add("--threads", type=count, default=default.threads, metavar="N", help=told)
     time = number(0, problem="{text} is not a time")
-    told = f"between an answer and the next request; default {Settings.think:g}"
-    add("--think", type=time, default=Settings.think, metavar="SECONDS", help=told)
-    told = f"received at once; default {Settings.receive}"
-    add("--buffer", type=count, default=Settings.receive, metavar="OCTETS", help=told)
+    told = f"between an answer and the next request; default {default.think:g}"
+    add("--think", type=time, default=default.think, metavar="SECONDS", help=told)
+    told = f"received at once; default {default.receive}"
+    add("--buffer", type=count, default=default.receive, metavar="OCTETS", help=told)
     told = "before and behind what is counted; default a tenth of its length"
     add("--ramp", type=time, metavar="SECONDS", help=told)
     told = f"{OLD} connects for each request, {NEW} keeps its connections; default {OLD}"
     add("--http", choices=(OLD, NEW), default=OLD, help=told)
 
 
-def settings(scale: Scale, options: Namespace) -> Settings:
-    """Those of the command line; the length is that of the scale."""
+def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
+    """The settings are those of the command line; the length is that of the scale."""
     ramp = RAMP_SHARE * scale.seconds if options.ramp is None else options.ramp
     others = options.threads, options.think, options.buffer, options.http
-    return Settings(scale.seconds, ramp, *others)
+    chosen = Settings(scale.seconds, ramp, *others)
+    return rounds(lab, NAME, servers, partial(_take, chosen=chosen))
 
 
-def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) -> list[Step]:
-    return sample.rounds(lab, servers, NAME, partial(_take, lab, settings(scale, options)))
-
-
-def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
-    files = Published(str(workload.folder()), type="image/gif")
-    targets = workload.asked()
-    with Running(server, files, target=targets[0], core=lab.server_core) as running:
+def _take(trial: Trial, chosen: Settings) -> str:
+    targets = asked()
+    with trial.running(Published(str(folder()), type="image/gif"), targets[0]) as running:
         cpu = resources.cpu_seconds(running.processes())
         seen = fetch.traced(
             running.port,
@@ -87,7 +193,7 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
             think=chosen.think,
             receive=chosen.receive,
             old=chosen.http == OLD,
-            core=lab.client_core,
+            core=trial.lab.client_core,
         )
         cpu = resources.cpu_seconds(running.processes()) - cpu
         said = running.last_words()
@@ -100,11 +206,12 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
     octets = sum(trace.octets[row] for row in counted)
     rate, octet_rate = len(counted) / chosen.length, octets / chosen.length
     ramp = chosen.ramp or float("inf")
-    Trial(lab, NAME, number, server).sample(
+    known = {} if trial.server.name in FORKING else {"cpu_us": cpu / seen.load.requests * EACH}
+    trial.sample(
         scenario=f"workload-{chosen.threads}",
-        seed=workload.SEED,
-        files=originals.FILES,
-        file_octets=originals.OCTETS,
+        seed=SEED,
+        files=FILES,
+        file_octets=OCTETS,
         **asdict(chosen),
         requests=len(counted),
         octets=octets,
@@ -119,7 +226,7 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
         times=histogram.encode(times),
         errors=seen.load.errors,
         client_busy=round(seen.load.busy, 3),
-        **({} if server.name in FORKING else {"cpu_us": round(cpu / seen.load.requests * EACH, 2)}),
+        **{name: round(value, 2) for name, value in known.items()},
     )
     return f"{rate:9,.0f}/s  {octet_rate / 1e6:8,.1f} MB/s"
 
@@ -170,13 +277,13 @@ def report(results: Results) -> list[Section]:
         return []
     old_mean = sum(map(sum, originals.THROUGHPUT)) / sum(map(sum, originals.RPS))
     text = [
-        f"{originals.FILES:,} files of 64 MB ({originals.OCTETS:,} bytes) in all are asked "
+        f"{FILES:,} files of 64 MB ({OCTETS:,} bytes) in all are asked "
         "for at random: how many requests and bytes per second does each server answer?",
         "WebBench's own distribution is not public. The classes are those of SPECweb96 up to 100 "
         "KB. Their probabilities are chosen so that a response has the mean length in the "
         "tables of the study: "
         f"{old_mean:,.0f} bytes, its bytes per second over its requests per second. Here a file "
-        f"has {workload.mean_answer():,.0f} bytes on average over all requests; a head is added. "
+        f"has {mean_answer():,.0f} bytes on average over all requests; a head is added. "
         "Within a class every file is asked for equally often. Requests that failed are not "
         "counted.",
         *tables.saturated(samples),
@@ -207,7 +314,7 @@ def report(results: Results) -> list[Section]:
     )
     today = [
         (name, old, ", ".join(dict.fromkeys(TOLD[name].format(**one) for one in samples)))
-        for name, old in originals.TABLES["2001 settings"]
+        for name, old in originals.FIGURES["2001 settings"]
     ]
     setup = Table(
         f"{NAME}-settings",
@@ -225,11 +332,11 @@ def report(results: Results) -> list[Section]:
 
 def _classes() -> Table:
     rows: list[list[Cell]] = []
-    for kind, of_kind in workload.files().items():
+    for kind, of_kind in files().items():
         sizes = [float(size) for size in of_kind.values()]
         cells = (sum(sizes), min(sizes), max(sizes), kind.probability)
         rows.append([kind.name, float(len(sizes)), *cells])
-    rows.append(["all", float(originals.FILES), float(originals.OCTETS), None, None, 1.0])
+    rows.append(["all", float(FILES), float(OCTETS), None, None, 1.0])
     return Table(
         f"{NAME}-classes",
         "The workload",

@@ -1,11 +1,15 @@
-"""The study `influence`: every client with every server, and each one's share of the variation."""
+"""The study `influence`: every client with every server, and each one's share of the variation.
+
+The report has the study of 2001, and a second analysis of its tables.
+"""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 
 from loadtests.arguments import choose, names
 from loadtests.clients.load import SATURATED, Job
@@ -13,15 +17,15 @@ from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import longer
+from loadtests.reporting.cells import number
 from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section, Table
 from loadtests.servers.registry import WSGI, Server
 from loadtests.servers.running import Running
-from loadtests.stats.results import Results
-from loadtests.studies import originals, sample, tables
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.stats.variance import CONFIDENCES, Analysis, Interval, analyse
+from loadtests.studies import originals, tables
 from loadtests.studies.bench.scenarios import PAGE
-from loadtests.studies.engine import Lab, Step, Trial
-from loadtests.studies.influence import variation
-from loadtests.studies.influence.variation import EFFECT, MEAN, Grid
+from loadtests.studies.engine import Lab, Step, Trial, rounds
 from loadtests.studies.study import FULL, Scale, Study
 
 NAME = "influence"
@@ -63,62 +67,52 @@ def plan(lab: Lab, scale: Scale, servers: Sequence[Server], options: Namespace) 
     clients = [client for client in CLIENTS if full or client.name not in LONG_WINDED]
     if options.clients:
         clients = choose("client", CLIENTS, options.clients)
-    rounds = max(REPLICATIONS, scale.rounds)
+    most = max(REPLICATIONS, scale.rounds)
     seconds = min(LONGEST_SECONDS, scale.seconds * SHARE_OF_SECONDS)
-    lab = replace(lab, rounds=rounds, seconds=seconds)
-    return sample.rounds(lab, servers, NAME, partial(_turns, lab, clients, set()))
+    lab = replace(lab, rounds=most, seconds=seconds)
+    return rounds(lab, NAME, servers, partial(_turns, clients=clients, told=set()))
 
 
-def _turns(lab: Lab, clients: Sequence[Client], told: set[str], number: int, server: Server) -> str:
+def _turns(trial: Trial, clients: Sequence[Client], told: set[str]) -> str:
     """A sample by each client, another one first in each round."""
-    there = _there(lab, clients, told)
-    first = number % len(there)
+    store, name, core = trial.lab.store, trial.server.name, trial.lab.client_core
+    absent = {client.name: reason for client in clients if (reason := client.missing())}
+    # Once.
+    for lacking in absent.keys() - told:
+        store.add("missing", server=f"client {lacking}", reason=absent[lacking], study=NAME)
+    told |= absent.keys()
+    if len(absent) == len(clients):
+        raise LabError(f"there is no client: {', '.join(absent.values())}")
+    there = [client for client in clients if client.name not in absent]
+    first = trial.number % len(there)
     rates = {}
-    with Running(server, PAGE, core=lab.server_core) as running:
-        there[0].drive(
-            Job(running.port, WARM_SECONDS, CONNECTIONS, running.at("/")), lab.client_core
-        )
+    with trial.running(PAGE) as running:
+        there[0].drive(Job(running.port, WARM_SECONDS, CONNECTIONS, running.at("/")), core)
         for client in [*there[first:], *there[:first]]:
             running.processes()
             try:
-                rates[client.name] = _take(lab, number, server, client, running)
+                rates[client.name] = _take(trial, client, running)
             except (ServerFailure, LabError) as failure:
-                lab.store.add(
-                    "failure",
-                    server=server.name,
-                    what=f"{NAME}, round {number + 1}, {server.name}",
-                    reason=f"with {client.name}: {failure}",
-                    study=NAME,
-                )
+                what, reason = f"{NAME}, round {trial.number + 1}, {name}", f"with {client.name}"
+                reason = f"{reason}: {failure}"
+                store.add("failure", server=name, what=what, reason=reason, study=NAME)
     if not rates:
         raise ServerFailure("no client got an answer")
     return ", ".join(f"{name} {rate:,.0f}/s" for name, rate in rates.items())
 
 
-def _there(lab: Lab, clients: Sequence[Client], told: set[str]) -> list[Client]:
-    """Those clients that can run here; the others are told of, once."""
-    absent = {client.name: reason for client in clients if (reason := client.missing())}
-    for name in [name for name in absent if name not in told]:
-        lab.store.add("missing", server=f"client {name}", reason=absent[name], study=NAME)
-    told |= absent.keys()
-    if len(absent) == len(clients):
-        raise LabError(f"there is no client: {', '.join(absent.values())}")
-    return [client for client in clients if client.name not in absent]
-
-
-def _take(lab: Lab, number: int, server: Server, client: Client, running: Running) -> float:
+def _take(trial: Trial, client: Client, running: Running) -> float:
     """Stores a sample and returns its requests per second."""
-    for seconds in longer(lab.seconds):
+    for seconds in longer(trial.lab.seconds):
         before = resources.cpu_seconds(running.processes())
-        load = client.drive(
-            Job(running.port, seconds, CONNECTIONS, running.at("/")), lab.client_core
-        )
+        job = Job(running.port, seconds, CONNECTIONS, running.at("/"))
+        load = client.drive(job, trial.lab.client_core)
         cpu = resources.cpu_seconds(running.processes()) - before
         if not load.is_silent:
             break
     if load.requests == 0:
         raise ServerFailure(f"it answered no request: {running.last_words()}")
-    Trial(lab, NAME, number, server).sample(
+    trial.sample(
         scenario=f"page-{CONNECTIONS}, {client.name}",
         client=client.name,
         version=client.version(),
@@ -130,6 +124,190 @@ def _take(lab: Lab, number: int, server: Server, client: Client, running: Runnin
         server_busy=round(cpu / load.seconds, 3),
     )
     return load.rate
+
+
+SOURCES = {"A": "client", "B": "server", "AB": "both (interaction)", "error": "error"}
+MEAN, EFFECT = "Mean", "Effect"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`values` by client and server, in the order in which they were observed.
+
+    `replications` are as many as there are of any combination, or of each that is analysed.
+    """
+
+    clients: Sequence[str]
+    servers: Sequence[str]
+    values: dict[tuple[str, str], list[float]]
+    replications: int
+
+    @property
+    def observations(self) -> int:
+        """How many there are without holes."""
+        return len(self.clients) * len(self.servers) * self.replications
+
+    def spread(self, client: str, server: str) -> Spread | None:
+        """Over all observations of a combination."""
+        return spread(self.values.get((client, server), []))
+
+    def holes(self) -> list[tuple[str, str]]:
+        """The combinations with fewer observations."""
+        whole = [(client, server) for client in self.clients for server in self.servers]
+        return [one for one in whole if len(self.values.get(one, [])) < self.replications]
+
+    def left_out(self, part: Grid) -> list[str]:
+        """The clients and servers that a part does without."""
+        clients = [client for client in self.clients if client not in part.clients]
+        return [*clients, *(server for server in self.servers if server not in part.servers)]
+
+    def cells(self) -> list[list[list[float]]]:
+        """The first `replications`: a row for each client, the servers in their order."""
+        return [
+            [self.values[client, server][: self.replications] for server in self.servers]
+            for client in self.clients
+        ]
+
+    def analysis(self, *, log: bool = False) -> Analysis:
+        """Clients are A, servers B; without holes."""
+        return analyse(self.cells(), log=log)
+
+
+def grid(results: Results, field: str) -> Grid:
+    """A field of all samples; servers in order of their best, so from slow to fast."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for sample in results.samples:
+        key = (str(sample["client"]), str(sample["server"]))
+        values.setdefault(key, []).append(float(sample[field]))
+    clients = list(dict.fromkeys(client for client, _ in values))
+    servers = list(dict.fromkeys(server for _, server in values))
+    whole = Grid(clients, servers, values, max(map(len, values.values()), default=0))
+
+    def best(server: str) -> float:
+        found = (whole.spread(client, server) for client in clients)
+        return max(one.median for one in found if one)
+
+    return replace(whole, servers=sorted(servers, key=best))
+
+
+def largest(whole: Grid) -> Grid:
+    """The part without holes that has the most observations, of two clients and servers at least.
+
+    Replicated, wherever that is possible at all: without, nothing tells interaction from error.
+    It is empty if nothing can be analysed.
+    """
+    for allowed in (range(2, whole.replications + 1), [1]):
+        parts = []
+        for replications in allowed:
+            holes = set(replace(whole, replications=replications).holes())
+            for count in range(2, len(whole.clients) + 1):
+                for clients in combinations(whole.clients, count):
+                    lacking = {server for client, server in holes if client in clients}
+                    servers = [server for server in whole.servers if server not in lacking]
+                    if len(servers) > 1:
+                        parts.append(Grid(clients, servers, whole.values, replications))
+        if parts:
+            return max(parts, key=lambda one: (one.observations, one.replications))
+    return Grid([], [], {}, 0)
+
+
+def with_effects(
+    rows: Mapping[str, Sequence[Cell]],
+    mean: float,
+    of_rows: Mapping[str, float],
+    of_columns: Sequence[float | None],
+) -> list[list[Cell]]:
+    """The rows with mean and effect of each row and column, where it was analysed."""
+
+    def means(effects: Iterable[float | None]) -> list[Cell]:
+        return [None if effect is None else mean + effect for effect in effects]
+
+    told: list[list[Cell]] = []
+    for name, cells in rows.items():
+        effect = of_rows.get(name)
+        told.append([name, *cells, *means([effect]), effect])
+    return [*told, [MEAN, *means(of_columns), mean, None], [EFFECT, *of_columns, None, None]]
+
+
+def variance_table(
+    analysis: Analysis, name: str, title: str, unit: str = "", scale: float = 1.0
+) -> Table:
+    """The share of the variation that is due to each."""
+    # Only now: it is slow to load.
+    from scipy.special import fdtri
+
+    squared = scale * scale
+    places = 4 if analysis.sst * squared < 1000 else 0
+    unit = f"({unit})²" if unit else ""
+    columns = [
+        Column("due to"),
+        Column("sum of squares", unit, places, squared),
+        Column("share of variation", "%", 2, 100),
+        *(Column(f"{confidence:.0%} interval", "%") for confidence in CONFIDENCES),
+        Column("degrees of freedom"),
+        Column("mean square", unit, places, squared),
+        Column("F", places=2),
+        Column("F at 95 %", places=2),
+        Column("P"),
+    ]
+    bounds = [analysis.share_intervals(confidence) for confidence in CONFIDENCES]
+    rows: list[list[Cell]] = []
+    for source in analysis.sources():
+        row: list[Cell] = [SOURCES[source.name], source.squares, source.share]
+        row += [_bounds(one[source.name], lambda share: share * 100, 2) for one in bounds]
+        row += [float(source.freedom), source.mean_square, source.f, None, None]
+        if source.probability is not None:
+            row[-2] = float(fdtri(source.freedom, analysis.error_freedom, 0.95))
+            low = source.probability < 0.0001
+            row[-1] = "< 0.0001" if low else f"{source.probability:.4f}"
+        rows.append(row)
+    freedom = sum(source.freedom for source in analysis.sources())
+    rows.append(["total", analysis.sst, 1.0, None, None, float(freedom), None, None, None, None])
+    count = len(analysis.a_effects) * len(analysis.b_effects)
+    note = (
+        f"{count} combinations, {analysis.replications} observations of each. P is the probability "
+        "of an F this large without any influence."
+    )
+    return Table(name, f"Analysis of variance of {title}", columns, rows, note=note)
+
+
+def _bounds(interval: Interval, shown: Callable[[float], float], places: int) -> Cell:
+    if interval.low is None or interval.high is None:
+        return None
+    return " – ".join(number(shown(bound), places) for bound in (interval.low, interval.high))
+
+
+def effects_table(
+    analysis: Analysis,
+    part: Grid,
+    name: str,
+    title: str,
+    column: Column,
+    note: str,
+    convert: Callable[[float], float] = float,
+) -> Table:
+    """The effect of each client and server with its intervals, each converted for the table."""
+    rows: list[list[Cell]] = []
+    for kind, those, of in (
+        ("client", part.clients, analysis.a_effects),
+        ("server", part.servers, analysis.b_effects),
+    ):
+        for one, effect in zip(those, of, strict=True):
+            found = [analysis.interval(effect, len(of) - 1, each) for each in CONFIDENCES]
+            shown = [
+                _bounds(each, lambda bound: convert(bound) * column.scale, column.places)
+                for each in found
+            ]
+            significant = "yes" if found[-1].significant else "no"
+            rows.append([one, kind, convert(effect), *shown, significant])
+    columns = [
+        Column("of"),
+        Column("kind"),
+        column,
+        *(Column(f"{confidence:.0%} interval", column.unit) for confidence in CONFIDENCES),
+        Column(f"differs from {convert(0.0):g}"),
+    ]
+    return tables.table(name, title, columns, rows, note)
 
 
 CONSIDERABLE = 0.1
@@ -150,11 +328,11 @@ def report(results: Results) -> list[Section]:
     """All of it; of what failed, that it failed."""
     if not results.samples:
         return []
-    found = variation.grid(results, "rate")
-    part = variation.largest(found)
+    found = grid(results, "rate")
+    part = largest(found)
     parts: list[Table | Panels] = [_figure(results, found)]
     for field, title, column in MEASURES:
-        parts += _tables(variation.grid(results, field), part, field, title, column)
+        parts += _tables(grid(results, field), part, field, title, column)
     parts += [*_logarithms(part), *(_busy(results, found, *share) for share in BUSY)]
     times = f"{part.replications} times" if part.replications > 1 else "once"
     text = [
@@ -173,9 +351,7 @@ def _verdict(results: Results, found: Grid, part: Grid) -> str:
     By the clients' busy shares, and by what explains the variation of requests per second.
     """
     # Whoever spins is busy whatever the server does.
-    busy = variation.grid(
-        Results([one for one in results.samples if not one["spins"]]), "client_busy"
-    )
+    busy = grid(Results([one for one in results.samples if not one["spins"]]), "client_busy")
     limits: dict[str, int] = {}
     for client in found.clients:
         shares = [busy.spread(client, server) for server in found.servers]
@@ -257,11 +433,11 @@ def _tables(
         of_clients = dict(zip(part.clients, analysis.a_effects, strict=True))
         of_servers = dict(zip(part.servers, analysis.b_effects, strict=True))
         effects = [of_clients.get(client) for client in found.clients]
-        rows = variation.with_effects(cells, analysis.mean, of_servers, effects)
+        rows = with_effects(cells, analysis.mean, of_servers, effects)
         name = f"{NAME}-{field}-variance"
         analysed = [
-            variation.variance_table(analysis, name, title, column.unit, column.scale),
-            variation.effects_table(
+            variance_table(analysis, name, title, column.unit, column.scale),
+            effects_table(
                 analysis,
                 part,
                 f"{NAME}-{field}-effects",
@@ -270,15 +446,11 @@ def _tables(
                 "Whether an effect differs from 0 is said with 95 % confidence.",
             ),
         ]
-    table = Table(
+    table = tables.table(
         f"{NAME}-{field}",
         f"{title.capitalize()} by server and client",
-        [
-            Column("server"),
-            *(replace(column, name=name) for name in (*found.clients, MEAN, EFFECT)),
-        ],
+        ["server", *(replace(column, name=name) for name in (*found.clients, MEAN, EFFECT))],
         rows,
-        tables.ours(servers),
         "From the fastest to the slowest server. The effect is the mean of a row or column minus "
         "the mean of all.",
         MEAN,
@@ -290,7 +462,7 @@ def _logarithms(part: Grid) -> list[Table]:
     if not part.replications or any(v <= 0 for row in part.cells() for cell in row for v in cell):
         return []
     analysis = part.analysis(log=True)
-    effects = variation.effects_table(
+    effects = effects_table(
         analysis,
         part,
         f"{NAME}-log-effects",
@@ -303,7 +475,7 @@ def _logarithms(part: Grid) -> list[Table]:
         lambda exponent: float(10**exponent),
     )
     name, title = f"{NAME}-log-variance", "log₁₀ of requests per second"
-    return [variation.variance_table(analysis, name, title), effects]
+    return [variance_table(analysis, name, title), effects]
 
 
 def _figure(results: Results, found: Grid) -> Panels:
@@ -332,16 +504,15 @@ def _figure(results: Results, found: Grid) -> Panels:
 
 
 def _busy(results: Results, found: Grid, name: str, title: str, field: str, note: str) -> Table:
-    shares = variation.grid(results, field)
-    return Table(
+    shares = grid(results, field)
+    return tables.table(
         f"{NAME}-{name}",
         f"Busy shares of the {title}",
-        [Column("server"), *(Column(client, "%", 0, 100) for client in found.clients)],
+        ["server", *(Column(client, "%", 0, 100) for client in found.clients)],
         [
             [server, *(shares.spread(client, server) for client in found.clients)]
             for server in found.servers
         ],
-        tables.ours(found.servers),
         note,
     )
 
@@ -363,7 +534,7 @@ def _original() -> Section:
                 f"{NAME}-2001-{name.lower()}",
                 f"{name} of 2001",
                 [Column("client"), *columns],
-                variation.with_effects(cells, analysis.mean, effects, analysis.b_effects),
+                with_effects(cells, analysis.mean, effects, analysis.b_effects),
             )
         )
         printed = [squares / analysis.sst for squares in originals.printed(analysis)]
