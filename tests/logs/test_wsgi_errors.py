@@ -61,13 +61,12 @@ def serve(mode: str, tmp_path: Path, log: str) -> Server:
     return Server("app.py", mode, *options, cwd=tmp_path, tracebacks=True)
 
 
-def wait_text(server: Server, tmp_path: Path, log: str, text: str) -> None:
-    """Wait until a text is in the log."""
-    wait_for(lambda: text in text_of(server, tmp_path, log), f"{text!r} in the log")
-
-
 def text_of(server: Server, tmp_path: Path, log: str) -> str:
     return server.log() if log == "stderr" else (tmp_path / "error.log").read_text()
+
+
+def wait_text(server: Server, tmp_path: Path, log: str, text: str) -> None:
+    wait_for(lambda: text in text_of(server, tmp_path, log), f"{text!r} in the log")
 
 
 @pytest.mark.parametrize(("mode", "log"), each_value(DIFFERENT, LOGS), indirect=["mode"])

@@ -1,0 +1,48 @@
+"""A server of one worker whose access log is a file, and the lines of that file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.testkit.client import Connection
+from tests.testkit.server import Server, wait_for
+
+ANSWERS = "tests/apps/answers.py"
+CLOSE = b"Connection: close\r\n"
+
+
+class Logged(Server):
+    """A server with an access log in `folder`, of the format `line`."""
+
+    def __init__(
+        self,
+        app: str,
+        mode: str,
+        folder: Path,
+        line: str,
+        *options: str,
+        tracebacks: bool = False,
+    ) -> None:
+        self.path = folder / "access.log"
+        logged = ("--access-log", str(self.path), "--access-log-format", line)
+        workers = () if "--workers" in options else ("--workers", "1")
+        super().__init__(app, mode, *workers, *logged, *options, tracebacks=tracebacks)
+
+    def lines(self) -> list[str]:
+        """Its lines by now. Whatever clients sent, they are printable ASCII."""
+        data = self.path.read_bytes()
+        assert re.fullmatch(rb"(?:[\x20-\x7e]*\n)*", data), data
+        return data.decode().splitlines()
+
+    def wait_lines(self, count: int) -> list[str]:
+        """The same, when there are `count`: a line may come behind those of later requests."""
+        wait_for(lambda: self.path.read_bytes().count(b"\n") >= count, f"{count} lines")
+        assert len(self.lines()) == count
+        return self.lines()
+
+    def ask(self, target: str, method: str = "GET", fields: bytes = b"") -> Connection:
+        """A client that has asked, and has not read anything."""
+        client = self.connect()
+        client.send(f"{method} {target} HTTP/1.1\r\nHost: a\r\n".encode() + fields + b"\r\n")
+        return client
