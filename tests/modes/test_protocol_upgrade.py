@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Serve
+from tests.support.certificate import certificate
+from tests.support.tls_client import BIND, context
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
@@ -27,6 +29,9 @@ CONCURRENT = ["threading", "gevent"]
 def opened(server: Server, path: str, *fields: str) -> Connection:
     """A connection that the application has taken."""
     connection = server.connect()
+    if server.urls.startswith("https"):
+        made = context()
+        connection.socket = made.wrap_socket(connection.socket, server_hostname="localhost")
     connection.send_request("GET", path, *(fields or ASKS))
     assert connection.interim() == 101
     return connection
@@ -198,9 +203,9 @@ def test_request_timeout_does_not_apply(mode: str) -> None:
         assert received(connection, 1) == b"x"
 
 
-@pytest.mark.each_mode
-def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
-    with Server(APP, mode) as server:
+def stop_between_two_frames(server: Server) -> None:
+    """Stop a server while its application sends a frame."""
+    with server:
         connection = opened(server, "/frames", *WEBSOCKET)
         assert received(connection, 4) == b"\x81\x05he"
         server.process.send_signal(signal.SIGTERM)
@@ -211,6 +216,18 @@ def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
         assert server.wait() == 0
         assert re.search("frames: (BrokenPipeError|end)", server.log())
         server.ended()
+
+
+@pytest.mark.each_mode
+def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
+    stop_between_two_frames(Server(APP, mode))
+
+
+def test_stop_sends_a_close_frame_over_tls(mode: str, tmp_path: Path) -> None:
+    certificate().write(tmp_path / "site.pem")
+    (tmp_path / "site.pem").chmod(0o600)
+    tls = ("--tls-certificate", str(tmp_path / "site.pem"))
+    stop_between_two_frames(Server(APP, mode, *tls, bind=BIND))
 
 
 @pytest.mark.each_mode
