@@ -17,7 +17,6 @@ from tests.apps.faulty import FAILURES
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import BadResponse, Closed, Connection
-from tests.testkit.process import children
 from tests.testkit.server import ROOT, Server, wait_for
 
 FAULTY = str(ROOT / "tests/apps/faulty.py")
@@ -32,10 +31,8 @@ def server(serve: Serve) -> Server:
 
 def says(server: Server, target: str, what: str, before: int, method: str = "GET") -> None:
     """Wait for the one line of the log that says what was wrong with a request, behind `before`."""
-    line = re.compile(
-        rf"^\S+Z \[\d+ worker \d\] error: request \d+ {method} {re.escape(target)}: {what}$",
-        re.MULTILINE,
-    )
+    request = rf"request \d+ {method} {re.escape(target)}"
+    line = re.compile(rf"^\S+Z \[\d+ worker \d\] error: {request}: {what}$", re.MULTILINE)
     wait_for(lambda: line.search(server.log(), before), f"{line.pattern} in the log")
     assert len(line.findall(server.log(), before)) == 1
 
@@ -120,15 +117,15 @@ def test_generator_that_ignores_its_end(server: Server) -> None:
 
 # What is no answer
 
-EXPECTED = r"; an iterable of bytes was expected \(PEP 3333\)"
+RETURNED = r"TypeError: the application returned {}; an iterable of bytes was expected \(PEP 3333\)"
 PIECE = r"a piece of the body must be bytes \(PEP 3333\), not "
 NO_ANSWER = {
-    "/returned/none": "TypeError: the application returned None" + EXPECTED,
-    "/returned/number": "TypeError: the application returned an int" + EXPECTED,
-    "/returned/text": "TypeError: the application returned a str" + EXPECTED,
-    "/returned/bytes": "TypeError: the application returned a bytes" + EXPECTED,
-    "/returned/dict": "TypeError: the application returned a dict" + EXPECTED,
-    "/returned/object": "TypeError: the application returned an object" + EXPECTED,
+    "/returned/none": RETURNED.format("None"),
+    "/returned/number": RETURNED.format("an int"),
+    "/returned/text": RETURNED.format("a str"),
+    "/returned/bytes": RETURNED.format("a bytes"),
+    "/returned/dict": RETURNED.format("a dict"),
+    "/returned/object": RETURNED.format("an object"),
     "/returned/list-of-text": f"TypeError: {PIECE}str",
     "/returned/list-of-numbers": f"TypeError: {PIECE}int",
     "/returned/tuple-of-none": f"TypeError: {PIECE}NoneType",
@@ -257,16 +254,16 @@ HOW = {
 
 
 def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
+    """A connection to each worker, with its process."""
     found: dict[int, Connection] = {}
-    wait_for(lambda: len(found) == server.workers or found_another(server, found), "every worker")
+
+    def has_all() -> bool:
+        connection = server.connect()
+        found.setdefault(int(connection.request("GET", "/pid").body), connection)
+        return len(found) == server.workers
+
+    wait_for(has_all, "every worker")
     return list(found.items())
-
-
-def found_another(server: Server, found: dict[int, Connection]) -> bool:
-    connection = server.connect()
-    pid = int(connection.request("GET", "/pid").body)
-    found.setdefault(pid, connection)
-    return len(found) == server.workers
 
 
 @pytest.mark.parametrize(
@@ -290,25 +287,16 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
         assert dying not in {pid for pid, _ in of_each_worker(server)}
 
 
-def workers(server: Server) -> set[int]:
-    return set(children(server.process.pid))
-
-
-def mourned(server: Server, pid: int) -> str:
-    """What the log says of a worker that was killed."""
-    line = re.compile(rf"worker {pid} was killed .*\n")
-    wait_for(lambda: line.search(server.log()), line.pattern)
-    return str(line.findall(server.log())[0])
-
-
 def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (pid, connection), _ = of_each_worker(server)
         for target in ("/keep/list", "/keep/iterator", "/keep/fail", "/pid"):
             assert connection.request("GET", target).status == (500 if "fail" in target else 200)
         os.kill(pid, signal.SIGKILL)
+        line = re.compile(rf"worker {pid} was killed .*\n")
+        wait_for(lambda: line.search(server.log()), line.pattern)
         # The last one may have been killed just behind its answer.
-        assert "/keep" not in mourned(server, pid)
+        assert "/keep" not in line.findall(server.log())[0]
 
 
 @pytest.mark.parametrize("mode", ["gevent"])
@@ -365,9 +353,6 @@ def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Pa
         server.ended()
 
 
-# Where it was when it died
-
-
 #: Of an archive that has another encoding than UTF-8, the import hook cannot show the source.
 IN_LATIN_1 = """\
 # -*- coding: latin-1 -*-
@@ -412,11 +397,6 @@ def test_crash_leaves_a_traceback(mode: str, tmp_path: Path) -> None:
     with Server(FAULTY, mode, *options, tracebacks=True) as server:
         with pytest.raises(Closed):
             server.get("/die/segv")
-        wait_for(
-            lambda: re.search(
-                r'Fatal Python error: Segmentation fault\n(.*\n)+?.*faulty.py", line \d+ in die\n',
-                path.read_text(),
-            ),
-            "the place of the crash",
-        )
+        place = r'Fatal Python error: Segmentation fault\n(.*\n)+?.*faulty.py", line \d+ in die\n'
+        wait_for(lambda: re.search(place, path.read_text()), "the place of the crash")
         server.kill()

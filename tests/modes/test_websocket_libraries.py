@@ -70,18 +70,12 @@ def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "transports", "without"),
-    [
-        ("threading", ["websocket"], ""),
-        # Only gevent has a package of its own.
-        ("gevent", ["polling", "websocket"], ""),
-    ],
+    ("mode", "transports"),
+    # Only gevent has a package of its own.
+    [("threading", ["websocket"]), ("gevent", ["polling", "websocket"])],
 )
-def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
-    with (
-        Server(APP, mode, env={"WITHOUT_GEVENT_WEBSOCKET": without}) as server,
-        requests.Session() as session,
-    ):
+def test_flask_socketio(mode: str, transports: list[str]) -> None:
+    with Server(APP, mode) as server, requests.Session() as session:
         client = socketio.Client(reconnection=False, http_session=session)
         heard: list[str] = []
         client.on("heard", heard.append)
