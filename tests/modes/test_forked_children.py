@@ -1,4 +1,4 @@
-"""Children that an application forks keep nothing of the server's: pools, daemons, programs."""
+"""Children that an application forks, and programs, keep nothing of the server's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from loadtests.network.port import free_port
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children, lives
 from tests.testkit.server import Server, run, wait_for
@@ -145,3 +147,37 @@ def test_a_connection_ends_with_its_worker(mode: str) -> None:
                 assert client.at_end()
             finally:
                 os.kill(child, signal.SIGKILL)
+
+
+def inherited(server: Server) -> tuple[str, list[str]]:
+    """The worker that has answered, and what a program of it has beside the standard streams."""
+    pid, _, listing = server.get("/").body.decode().partition("\n")
+    found = re.findall(r" (\d+) -> (.*)", listing)
+    assert len(found) > 3
+    # The program itself has opened the folder.
+    own = re.compile(r"/proc/\d+/fd")
+    return pid, [where for fd, where in found if int(fd) > 2 and not own.fullmatch(where)]
+
+
+@pytest.mark.parametrize(("mode", "preload"), [("threading", "on"), ("gevent", "off")])
+def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: Path) -> None:
+    pidfile, log = tmp_path / "pid", tmp_path / "error"
+    options = (
+        *("--preload", preload, "--pidfile", str(pidfile)),
+        *("--access-log", str(tmp_path / "access"), "--error-log", str(log)),
+        *("--request-timeout", "600", "--slow-request", "600", "--admin", f"unix:{folder}/admin"),
+        *("--static", f"/files={tmp_path}"),
+    )
+    with Server("tests.apps.starting:application", mode, *options) as server:
+        first, found = inherited(server)
+        assert found == []
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: inherited(server)[0] != first, "a worker of the new version")
+        assert inherited(server)[1] == []
+        wait_for(lambda: "reloaded: the new version serves" in log.read_text(), "the reload")
+        server.wait_log = lambda text, times=1: wait_for(  # type: ignore[method-assign]
+            lambda: log.read_text().count(text) >= times, text
+        )
+        pid = upgrade(server, pidfile)
+        assert inherited(server)[1] == []
+        end(server, pid)
