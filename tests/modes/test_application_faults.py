@@ -54,45 +54,31 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(
-    ("mode", "where", "how"),
-    each_value(DIFFERENT, ("called", "started", "iter", "first"), FAILURES),
-    indirect=["mode"],
-)
-def test_failure_before_content(server: Server, where: str, how: str) -> None:
-    target, before = f"/failing/{where}?{how}", len(server.log())
-    with server.connect() as connection:
-        response = connection.request("GET", target)
-        assert (response.status, response.body) == (500, b"500 Internal Server Error\n")
-    says(server, target, f"the application failed: {SAID[how]}", before)
-    assert server.get("/pid").status == 200
+#: Where applications fail, by what the client sees: a 500, a cut response, nothing of it.
+BEFORE, BEHIND, CLOSE = ("called", "started", "iter", "first"), ("between", "after"), ("close",)
 
 
 @pytest.mark.parametrize(
     ("mode", "where", "how"),
-    each_value(DIFFERENT, ("between", "after"), FAILURES),
+    [row for where in (BEFORE, BEHIND, CLOSE) for row in each_value(DIFFERENT, where, FAILURES)],
     indirect=["mode"],
 )
-def test_failure_behind_content(server: Server, where: str, how: str) -> None:
+def test_failure(server: Server, where: str, how: str) -> None:
     target, before = f"/failing/{where}?{how}", len(server.log())
     with server.connect() as connection:
         connection.send_request("GET", target)
         connection.send_request("GET", "/pid")
-        answer = connection.rest()
-    assert answer.endswith(b"first \r\n" if where == "between" else b"second\r\n")
-    assert answer.count(b"HTTP/1.1") == 1
+        if where in BEHIND:
+            answer = connection.rest()
+            assert answer.endswith(b"first \r\n" if where == "between" else b"second\r\n")
+            assert answer.count(b"HTTP/1.1") == 1
+        else:
+            whole = (200, b"first second"), (500, b"500 Internal Server Error\n")
+            response = connection.response()
+            assert (response.status, response.body) == whole[where in BEFORE]
+            assert connection.response().status == 200
     says(server, target, f"the application failed: {SAID[how]}", before)
     assert server.get("/pid").status == 200
-
-
-@pytest.mark.parametrize("how", FAILURES)
-def test_failure_in_close(server: Server, how: str) -> None:
-    """The answer is whole by then, and the connection goes on."""
-    target, before = f"/failing/close?{how}", len(server.log())
-    with server.connect() as connection:
-        assert connection.request("GET", target).body == b"first second"
-        assert connection.request("GET", "/pid").status == 200
-    says(server, target, f"the application failed: {SAID[how]}", before)
 
 
 def test_failure_while_another_thread_writes_the_response(server: Server) -> None:

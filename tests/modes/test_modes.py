@@ -18,10 +18,7 @@ GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 
-#: Longer than any test waits: a server that only ends because of it, hangs.
-PATIENT = ("--graceful-timeout", "600", "--drain-timeout", "0.1")
-#: Connections may be idle for as long as a busy machine needs for all the others.
-IDLE = ("--header-timeout", "600", "--keepalive-timeout", "600")
+POLLER = "anon_inode:[eventpoll]"
 
 
 def process_of(server: Server) -> dict[str, Any]:
@@ -43,9 +40,8 @@ def test_ready_line(serve: Serve, mode: str) -> None:
     server = serve(GATE)
     assert server.mode == mode
     assert server.workers == (2 if mode == "forking" else 1)
-    assert f"listening on http://127.0.0.1:{server.port} ({mode}, " in server.log()
-    noun = "2 workers" if mode == "forking" else "1 worker"
-    assert f"({mode}, {noun})\n" in server.log()
+    workers = "2 workers" if mode == "forking" else "1 worker"
+    assert f"listening on http://127.0.0.1:{server.port} ({mode}, {workers})\n" in server.log()
 
 
 @pytest.mark.each_mode
@@ -59,7 +55,7 @@ def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: s
 
 
 def test_idle_connections_do_not_hold_it(mode: str) -> None:
-    with Server(GATE, mode, *PATIENT) as server:
+    with Server(GATE, mode, "--drain-timeout", "0.1") as server:
         used, fresh = server.connect(), server.connect()
         used.request("GET", "/process")
         server.process.terminate()
@@ -109,7 +105,8 @@ def test_requests_at_once(serve: Serve, mode: str, tmp_path: Path) -> None:
 
 @pytest.mark.each_mode
 def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
+    # Connections may be idle for as long as a busy machine needs for all the others.
+    server = serve(ECHO, "--header-timeout", "600", "--keepalive-timeout", "600")
     uploads = [server.connect() for _ in range(20)]
     for upload in uploads:
         upload.send(b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234")
@@ -133,12 +130,6 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
     for reader in readers:
         assert len(reader.response().body) == 5_000_000
         reader.close()
-
-
-# Neighbours in the process
-
-
-POLLER = "anon_inode:[eventpoll]"
 
 
 def test_every_mode_is_tested() -> None:
