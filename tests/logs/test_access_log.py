@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.logs.access_log import ANSWERS, Logged
+from tests.logs.log_files import ANSWERS, Logged
 from tests.testkit.server import Server, wait_for
 
 QUOTED = r'"((?:[^"\\]|\\["\\]|\\x[0-9a-f]{2})*)"'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.apps.long import BLOCK, BLOCKS
-from tests.logs.access_log import ANSWERS, CLOSE, Logged
+from tests.logs.log_files import ANSWERS, CLOSE, Logged
 
 LONG = "tests/apps/long.py"
 FORMAT = "%m %U %s %B %O %X"
@@ -119,10 +119,14 @@ def test_application_that_fails_within_an_answer(mode: str, tmp_path: Path) -> N
         "def application(environ, start_response):\n"
         "    start_response('200 OK', [('Content-Length', '10')])\n"
         "    yield b'12345'\n"
+        "    if environ['PATH_INFO'] == '/wrong':\n"
+        "        yield 'no bytes'\n"
     )
-    with Logged(str(tmp_path / "fails.py"), mode, tmp_path, FORMAT) as server:
-        answer = server.ask("/").rest()
-        assert server.wait_lines(1) == [f"GET / 200 5 {len(answer)} X"]
+    app = str(tmp_path / "fails.py")
+    with Logged(app, mode, tmp_path, FORMAT, tracebacks=True) as server:
+        for number, path in enumerate(("/short", "/wrong")):
+            answer = server.ask(path).rest()
+            assert server.wait_lines(number + 1)[-1] == f"GET {path} 200 5 {len(answer)} X"
 
 
 def test_json(mode: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from base64 import b64encode
 from pathlib import Path
 
-from tests.logs.access_log import Logged
+from tests.logs.log_files import Logged
 from tests.support.failure import says
 
 IDENTIFIED = "tests/apps/identified.py"

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.logs.log_files import rotate
 from tests.support import fuse
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
@@ -97,20 +98,19 @@ def test_main_process_and_lone_process(tmp_path: Path) -> None:
 
 
 def test_exceptions_cannot_forge_lines(serve: Callable[..., Server], mode: str) -> None:
-    """Lines behind the first are indented, and what moves a cursor is made visible."""
+    """Lines behind the first are indented, and what moves a cursor is made visible.
+
+    What the application writes itself stays as it is.
+    """
     server = serve(TALKER, tracebacks=True)
-    before = len(server.log())
+    start = server.log_size()
     text = "a\n2026-11-20T09:27:42Z [1 main] error: forged\r\x1b[2J\x9b\u2028b\nend"
     server.get(f"/raise?{quote(text)}")
-    wait_for(lambda: "\n    end\n" in server.log(), "the end of the traceback")
-    first, *others = server.log()[before:].splitlines()
+    server.wait_log("\n    end\n")
+    first, *others = server.log(start).splitlines()
     assert re.match(rf"{STAMP} \[\d+ worker \d\] error: request", first)
     assert all(line.startswith("    ") for line in others), others
     assert "    2026-11-20T09:27:42Z [1 main] error: forged\\x0d\\x1b[2J\\x9b\\u2028b" in others
-
-
-def test_what_the_application_writes_stays_as_it_is(serve: Callable[..., Server]) -> None:
-    server = serve(TALKER)
     text = " as it is: \x1b[1m"
     server.get(f"/say?{quote(text)}")
     server.wait_log(text)
@@ -169,11 +169,8 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
             thread.start()
         try:
             for number in range(rounds):
-                access.rename(tmp_path / f"access.{number}")
-                error.rename(tmp_path / f"error.{number}")
-                server.process.send_signal(signal.SIGUSR1)
+                rotate(server, access, error, number=number)
                 for path in (access, error):
-                    wait_for(path.exists, f"the new {path}")
                     wait_for(path.read_text, f"lines in the new {path}")
                 wait_for(lambda: holders(tmp_path) <= {"access.log", "error.log"}, "the last one")
         finally:
@@ -209,9 +206,7 @@ def test_crashes_are_traced_in_the_new_file(tmp_path: Path) -> None:
     """`faulthandler` and everybody else who has the descriptor of `wsgi.errors` follow."""
     path = tmp_path / "error.log"
     with Server(TALKER, "single", "--error-log", str(path)) as server:
-        path.rename(tmp_path / "error.1")
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(path.exists, "the new file")
+        rotate(server, path)
         wait_for(lambda: holders(tmp_path) == {"error.log"}, "the worker")
         server.get("/trace")
         assert "talker.py" in path.read_text()
@@ -249,10 +244,7 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
     with Server(TALKER, "single", *options) as server:
         assert access.stat().st_gid == error.stat().st_gid == 65534
         for number in range(3):
-            access.rename(tmp_path / f"access.{number}")
-            error.rename(tmp_path / f"error.{number}")
-            server.process.send_signal(signal.SIGUSR1)
-            wait_for(lambda: access.exists() and error.exists(), "the new files")
+            rotate(server, access, error, number=number)
             wait_for(lambda: holders(tmp_path) <= {"access.log", "error.log"}, "the worker")
             assert access.stat().st_gid == error.stat().st_gid == 65534
             assert access.stat().st_mode & 0o777 == 0o640
@@ -299,9 +291,7 @@ def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
             assert server.get("/").status == 200
         server.wait_log("error: the access log cannot be written: No space left on device")
         assert lost(server.log()) == 0
-        path.unlink()
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(path.exists, "the new file")
+        rotate(server, path)
 
         def is_written() -> bool:
             # The worker may not have it open yet.
@@ -346,9 +336,7 @@ def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:
         asked = 5
         for _ in range(asked):
             assert server.get("/raise?lost").status == 500
-        path.unlink()
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(path.exists, "the new file")
+        rotate(server, path)
         wait_for(lambda: holders(tmp_path) == {"error.log"}, "the worker")
 
         def is_kept() -> bool:

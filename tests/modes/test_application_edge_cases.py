@@ -96,14 +96,6 @@ def test_connection_ends_although_a_child_lives_on(server: Server) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    with Server(ROBUST, mode, "--access-log", str(path), tracebacks=True) as server:
-        with pytest.raises(BadResponse):
-            server.get("/wrong_chunk")
-        wait_for(lambda: "/wrong_chunk" in path.read_text(), "the line in the access log")
-
-
 def is_connected(server: Server, port: int) -> bool:
     """Whether the server's end of the connection to our `port` is open, as the kernel sees it."""
     ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "

@@ -17,29 +17,14 @@ from tests.testkit.server import Program, Server, command, wait_for
 pytestmark = pytest.mark.each_mode
 
 APPLICATION = """\
-import asyncio, faulthandler, os, signal, sys, time
+import faulthandler, os, signal, sys, time
 
-def forget(number, frame):
-    pass
-
-def handle(*numbers):
+def replace(*numbers):
     for number in numbers:
-        signal.signal(number, forget)
+        exec(os.environ["WAY"])
 
-def register(*numbers):
-    for number in numbers:
-        faulthandler.register(number, open("dump", "w"))
-
-def ignore(*numbers):
-    for number in numbers:
-        signal.signal(number, signal.SIG_IGN)
-
-def block(*numbers):
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-
-WHAT = os.environ["WHAT"]
 if "reach" not in os.environ:
-    globals()[WHAT](signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
+    replace(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
 if "hang" in os.environ:
     sys.stderr.write("hangs\\n")
     while True:
@@ -48,7 +33,7 @@ if "hang" in os.environ:
 def application(environ, start_response):
     path = environ["QUERY_STRING"]
     if path == "late":
-        globals()[WHAT](signal.SIGRTMAX)
+        replace(signal.SIGRTMAX)
     elif path == "slow":
         until = time.monotonic() + 60
         while time.monotonic() < until:
@@ -58,12 +43,18 @@ def application(environ, start_response):
     return [b"answered"]
 """
 
-WAYS = ("handle", "register", "ignore", "block")
+#: What applications do to a signal.
+WAYS = {
+    "handle": "signal.signal(number, lambda number, frame: None)",
+    "register": "faulthandler.register(number, open('dump', 'w'))",
+    "ignore": "signal.signal(number, signal.SIG_IGN)",
+    "block": "signal.pthread_sigmask(signal.SIG_BLOCK, [number])",
+}
 
 
 def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Server:
     (tmp_path / "app.py").write_text(APPLICATION)
-    return Server("app.py", mode, *options, cwd=tmp_path, env={"WHAT": what, **env})
+    return Server("app.py", mode, *options, cwd=tmp_path, env={"WAY": WAYS[what], **env})
 
 
 @pytest.mark.parametrize(("mode", "what"), each_value(DIFFERENT, WAYS), indirect=["mode"])
@@ -148,7 +139,7 @@ def test_a_worker_that_still_loads_is_killed_with_the_cause(
     what: str, cause: str, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(APPLICATION)
-    env = {"WHAT": what, "hang": "1", "POORHTTP_GRACEFUL_TIMEOUT": "0.1"}
+    env = {"WAY": WAYS[what], "hang": "1", "POORHTTP_GRACEFUL_TIMEOUT": "0.1"}
     words = command("serve", "app.py", "--bind", "127.0.0.1:0")
     with Program(*words, cwd=tmp_path, env=env) as program:
         program.wait_log("hangs")

@@ -1,8 +1,9 @@
-"""A server of one worker whose access log is a file, and the lines of that file."""
+"""Logs as files: a server whose access log is one, who has files open, rotation."""
 
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 from tests.testkit.client import Connection
@@ -10,6 +11,15 @@ from tests.testkit.server import Server, wait_for
 
 ANSWERS = "tests/apps/answers.py"
 CLOSE = b"Connection: close\r\n"
+
+
+def rotate(server: Server, *paths: Path, number: int = 1) -> None:
+    """Give logs another name, and wait for the new files."""
+    for path in paths:
+        path.rename(path.with_suffix(f".{number}"))
+    server.process.send_signal(signal.SIGUSR1)
+    for path in paths:
+        wait_for(path.exists, f"the new {path}")
 
 
 class Logged(Server):
