@@ -152,29 +152,19 @@ def test_start_response_behind_content(server: Server) -> None:
         ("/endless_length", "0,1000", "close"),
         ("/endless_204", "0,1", "reset"),
         ("/endless_write", "0,1", "close"),
+        # Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
+        ("/endless", "0,100", "stays"),
+        ("/endless", "0.01,65536", "stays"),
     ],
 )
-def test_endless_answer_ends_when_its_client_leaves(
-    server: Server, path: str, what: str, how: str
-) -> None:
-    token = next(tokens)
-    connection = server.connect()
-    connection.send_request("GET", f"{path}/{what}?{token}")
-    server.wait_log(f"begun {token}\n")
-    getattr(connection, how)()
-    server.wait_log(f"closed {token}\n")
-    assert server.get("/pid").status == 200
-
-
-# Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
-@pytest.mark.parametrize(
-    ("mode", "what"), each_value(DIFFERENT, ["0,100", "0.01,65536"]), indirect=["mode"]
-)
-def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> None:
-    """At the write deadline, also where only one thread could see to it."""
+def test_endless_answer_ends(server: Server, path: str, what: str, how: str) -> None:
+    """When its client leaves, or at the write deadline, where only one thread could see to it."""
     token = next(tokens)
     with server.connect() as connection:
-        connection.send_request("GET", f"/endless/{what}?{token}")
+        connection.send_request("GET", f"{path}/{what}?{token}")
+        server.wait_log(f"begun {token}\n")
+        if how != "stays":
+            getattr(connection, how)()
         server.wait_log(f"closed {token}\n")
     assert server.get("/pid").status == 200
 

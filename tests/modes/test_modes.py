@@ -1,7 +1,8 @@
-"""Modes: workers, signals, many clients, slow clients, other threads of the process."""
+"""Modes: workers, signals, many clients, slow clients, jumps of the wall clock."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
+from tests.support.load import Load
 from tests.testkit.process import opened
-from tests.testkit.server import AT_ONCE, MODES, Server
+from tests.testkit.server import AT_ONCE, MODES, ROOT, Server
+from tests.testkit.versions import Versions
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
@@ -130,6 +133,32 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
     for reader in readers:
         assert len(reader.response().body) == 5_000_000
         reader.close()
+
+
+#: For Python; the core asks for the time of day to write dates, and for nothing else.
+JUMPING = """
+import itertools, time
+real, jumps = time.time, itertools.cycle([0, 86400, -86400, 3.2e9])
+time.time = lambda: real() + next(jumps)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+
+
+def test_a_clock_that_jumps(mode: str, tmp_path: Path) -> None:
+    """Timeouts are as they were."""
+    (tmp_path / "sitecustomize.py").write_text(JUMPING)
+    versions = Versions(tmp_path)
+    options = ("--max-lifetime", "3600", "--request-timeout", "30", "--graceful-timeout", "20")
+    env = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with versions.serve(mode, *options, env=env) as server:
+        with Load(server.port) as load:
+            load.wait_more(50)
+            versions.set("2")
+            server.process.send_signal(signal.SIGHUP)
+            load.wait_version("2")
+            load.wait_more(50)
+        load.check()
+        assert "max_lifetime" not in server.log()
 
 
 def test_every_mode_is_tested() -> None:
