@@ -167,11 +167,13 @@ def test_handshakes_that_are_refused(
         wait_event(server, "{'type': 'websocket.disconnect', 'code': 1006, 'reason': ''}")
 
 
-def test_a_client_that_leaves_before_its_answer(server: Server) -> None:
+def test_clients_that_leave(server: Server) -> None:
     with server.connect() as connection:
         connection.send_request("GET", "/left", *HANDSHAKE)
         wait_event(server, "waits")
     wait_event(server, "an OSError: the client has left")
+    raw(server, "/echo").close()
+    wait_event(server, "left 1006")
 
 
 def test_the_application_closes_or_fails(server: Server) -> None:
@@ -183,11 +185,6 @@ def test_the_application_closes_or_fails(server: Server) -> None:
     for path in ("/raise", "/wrong?websocket.send", "/wrong?websocket.accept", "/close?1005"):
         assert code(raw(server, path)) == 1011, path
     wait_for(lambda: "RuntimeError: meant to fail" in server.log(start), "the exception in the log")
-
-
-def test_a_client_that_vanishes(server: Server) -> None:
-    raw(server, "/echo").close()
-    wait_event(server, "left 1006")
 
 
 def test_tasks_of_one_websocket(server: Server) -> None:

@@ -178,17 +178,6 @@ def application(environ, start_response):
 """
 
 
-def test_an_exception_of_a_handler_is_logged(mode: str, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(RAISING)
-    with Server("app.py", mode, "--workers", "1", cwd=tmp_path) as server:
-        server.tracebacks = True
-        (worker,) = children(server.process.pid)
-        os.kill(worker, signal.SIGWINCH)
-        server.wait_log("ValueError: the handler fails")
-        assert server.get("/").status == 200
-        assert children(server.process.pid) == [worker]
-
-
 #: Sends the signal in the first lines of gevent's hub.
 IN_THE_HUB = """
 import os
@@ -204,15 +193,21 @@ Hub.start_periodic_monitoring_thread = send_and_begin
 """
 
 
-@pytest.mark.parametrize("mode", ["gevent"])
-def test_an_exception_while_the_hub_begins(mode: str, tmp_path: Path) -> None:
-    """It would end the hub for good, and no request would be answered."""
-    (tmp_path / "app.py").write_text(RAISING + IN_THE_HUB)
+@pytest.mark.parametrize(
+    ("mode", "hub"), [*((mode, "") for mode in DIFFERENT), ("gevent", IN_THE_HUB)]
+)
+def test_an_exception_of_a_handler_is_logged(mode: str, hub: str, tmp_path: Path) -> None:
+    """While gevent's hub begins it would end the hub for good, and no request would be answered."""
+    (tmp_path / "app.py").write_text(RAISING + hub)
     with Server("app.py", mode, "--workers", "1", cwd=tmp_path) as server:
         server.tracebacks = True
+        workers = children(server.process.pid)
+        if not hub:
+            os.kill(workers[0], signal.SIGWINCH)
         server.wait_log("ValueError: the handler fails")
         assert server.get("/").status == 200
-        assert server.log().count("Traceback") == 1
+        assert not hub or server.log().count("Traceback") == 1
+        assert children(server.process.pid) == workers
 
 
 def test_a_process_without_supervisor_says_that_it_will_not_stop(tmp_path: Path) -> None:
