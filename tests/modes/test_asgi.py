@@ -100,7 +100,8 @@ def test_files_that_are_not_offered() -> None:
 def test_environ_for_hooks() -> None:
     """Hooks of other plug-ins see the names of WSGI."""
     pairs = [(b"content-type", b"a/b"), (b"content-length", b"3"), (b"x-a", b"1"), (b"x-a", b"2")]
-    scope = {"method": "POST", "path": "/", "query_string": b"", "http_version": "1.1"}
+    scope: dict[str, Any] = {"method": "POST", "path": "/", "query_string": b""}
+    scope["http_version"] = "1.1"
     scope |= {"scheme": "http", "client": None, "server": ("a", 80), "headers": pairs}
     environ = environ_of(scope)
     names = ("CONTENT_TYPE", "CONTENT_LENGTH", "HTTP_X_A", "HTTP_CONTENT_TYPE")

@@ -369,8 +369,8 @@ def seen_in_websocket(port: int, case: Case) -> str:
         words += shown(answer.headers)
         if answer.status != 101:
             connection._body(answer, "GET")
-            content = answer.body.decode("latin-1") if answer.status != 500 else ""
-            return " ".join(filter(None, [*words, content]))
+            said = answer.body.decode("latin-1") if answer.status != 500 else ""
+            return " ".join(filter(None, [*words, said]))
         kind = ""
         while kind != "close":
             opcode, size = connection._take(2)

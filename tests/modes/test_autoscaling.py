@@ -163,8 +163,8 @@ def test_workers_come_stay_over_a_reload_and_an_upgrade_and_go(
 
 
 def test_what_a_person_sets_holds_until_the_next_reload(admin: Admin) -> None:
-    options = ("--workers", "auto", "--min-workers", "1", "--max-workers", "3", *AUTO)
-    options = (*options, *admin.options)
+    bounds = ("--workers", "auto", "--min-workers", "1", "--max-workers", "3")
+    options = (*bounds, *AUTO, *admin.options)
     with Server("tests/apps/busy.py", "threading", *options, launcher=SOON) as server:
 
         def ctl(*words: str) -> str:
