@@ -96,19 +96,15 @@ def test_connection_ends_although_a_child_lives_on(server: Server) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def is_connected(server: Server, port: int) -> bool:
-    """Whether the server's end of the connection to our `port` is open, as the kernel sees it."""
-    ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "
-    return ends in Path("/proc/net/tcp").read_text()
-
-
 @pytest.mark.each_mode
 def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
     with Server(ROBUST, mode, "--log-level", "info") as server:
         connection = server.enter(tmp_path / "gate", "/gated_file")
         port = connection.socket.getsockname()[1]
+        # The server's end of the connection, as the kernel sees it.
+        ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "
         connection.reset()
-        wait_for(lambda: not is_connected(server, port), "the reset at the server")
+        wait_for(lambda: ends not in Path("/proc/net/tcp").read_text(), "the reset at the server")
         (tmp_path / "gate").touch()
         wait_for(lambda: re.search("info.* left ", server.log()), "that the client left")
         assert "error" not in server.log()

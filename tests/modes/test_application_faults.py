@@ -221,13 +221,6 @@ def test_client_that_has_finished_sending_waits_for_its_answer(server: Server) -
 
 # What ends a process
 
-HOW = {
-    "abort": "was killed by SIGABRT",
-    "kill": "was killed by SIGKILL",
-    "exit": "ended with 7",
-    "realtime": f"was killed by signal {signal.SIGRTMIN + 1}",
-}
-
 
 def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
     """A connection to each worker, with its process."""
@@ -243,10 +236,14 @@ def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "how"),
-    [("forking", "exit"), ("threading", "realtime"), ("gevent", "kill")],
+    ("mode", "how", "what"),
+    [
+        ("forking", "exit", "ended with 7"),
+        ("threading", "realtime", f"was killed by signal {signal.SIGRTMIN + 1}"),
+        ("gevent", "kill", "was killed by SIGKILL"),
+    ],
 )
-def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
+def test_worker_dies(mode: str, how: str, what: str, tmp_path: Path) -> None:
     """Its client sees it, others do not; it is replaced, and the log says which request it was."""
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (_, other), (dying, connection) = of_each_worker(server)
@@ -257,7 +254,7 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
             connection.response()
         (tmp_path / "gate").touch()
         assert other.response().body == b"waited"
-        line = rf"error: worker {dying} {HOW[how]} and is replaced; it had in flight: "
+        line = rf"error: worker {dying} {what} and is replaced; it had in flight: "
         line += rf"request \d+ GET /die/{how}\?q\n"
         wait_for(lambda: re.search(line, server.log()), line)
         assert dying not in {pid for pid, _ in of_each_worker(server)}

@@ -32,14 +32,6 @@ def admin(folder: Path) -> Admin:
     return Admin(folder)
 
 
-def hold(server: Server, gate: Path, stack: ExitStack, requests: int) -> None:
-    """Send requests that wait for a file, in turn; at most as many run as there may be threads."""
-    connections = [stack.enter_context(server.connect()) for _ in range(requests)]
-    for connection in connections:
-        connection.send_request("GET", f"/hold?{gate}")
-    stack.callback(lambda: [connection.response() for connection in connections])
-
-
 def test_threads_come_stay_over_a_reload_and_an_upgrade_and_go(
     admin: Admin, tmp_path: Path
 ) -> None:
@@ -48,7 +40,11 @@ def test_threads_come_stay_over_a_reload_and_an_upgrade_and_go(
     with Server("tests/apps/busy.py", "threading", *options) as server:
         assert admin.figures()["threads"] == 2
         with ExitStack() as stack:
-            hold(server, gate, stack, 7)
+            # At most as many run as there may be threads.
+            for _ in range(7):
+                connection = stack.enter_context(server.connect())
+                connection.send_request("GET", f"/hold?{gate}")
+                stack.callback(connection.response)
             stack.callback(gate.touch)
             server.wait_log(f"holds {gate}\n", 5)
             found = admin.wait(lambda service: service["figures"]["threads"] == 5, "five threads")

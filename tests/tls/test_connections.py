@@ -22,7 +22,7 @@ from tests.apps import streamed
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
-from tests.support.tls_client import BIND, VERSIONS, context
+from tests.support.tls_client import BIND, VERSIONS, context, write
 from tests.testkit.client import Connection, receive
 from tests.testkit.server import Server, wait_for
 
@@ -43,8 +43,6 @@ SHAPES = {
     "/large": b"0123456789" * 500_000,
     "/large_generated": b"0123456789" * 500_000,
 }
-#: A record of TLS that begins a handshake, and what is missing of it.
-BEGINNING = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 
 def plain(server: Server) -> Connection:
@@ -67,8 +65,7 @@ def secure(server: Server, version: str = "1.3") -> Connection:
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a certificate, its key, and files to serve."""
     folder = tmp_path_factory.mktemp("tls")
-    certificate().write(folder / "site.pem")
-    (folder / "site.pem").chmod(0o600)
+    write(folder, "site.pem", certificate().issued)
     (folder / "static" / "folder").mkdir(parents=True)
     (folder / "static" / "folder" / "index.html").write_text("index")
     (folder / "static" / "large").write_bytes(bytes(range(250)) * 20_000)
@@ -300,7 +297,8 @@ def test_idle_connections_are_ended_by_a_stop(mode: str, files: Path) -> None:
         plain(server) as begun,
     ):
         assert idle.request("GET", "/").status == 200
-        begun.send(BEGINNING)
+        # The beginning of a record that begins a handshake.
+        begun.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         server.process.send_signal(signal.SIGTERM)
         assert idle.at_end()
         assert begun.at_end()
