@@ -26,13 +26,7 @@ class Logged(Server):
     """A server with an access log in `folder`, of the format `line`."""
 
     def __init__(
-        self,
-        app: str,
-        mode: str,
-        folder: Path,
-        line: str,
-        *options: str,
-        tracebacks: bool = False,
+        self, app: str, mode: str, folder: Path, line: str, *options: str, tracebacks: bool = False
     ) -> None:
         self.path = folder / "access.log"
         logged = ("--access-log", str(self.path), "--access-log-format", line)

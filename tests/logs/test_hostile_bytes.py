@@ -139,10 +139,7 @@ def test_objects_of_the_error_log(asked: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "pattern"),
-    [
-        ("loki.alloy", r'^\t+\w+ += "(\w+)",$'),
-        ("filebeat.yml", r"(?<!dataset: )poorhttp\.(\w+)"),
-    ],
+    [("loki.alloy", r'^\t+\w+ += "(\w+)",$'), ("filebeat.yml", r"(?<!dataset: )poorhttp\.(\w+)")],
 )
 def test_shippers_read_keys_that_lines_have(name: str, pattern: str) -> None:
     read = re.findall(pattern, (ROOT / "conf/logs" / name).read_text(), re.MULTILINE)

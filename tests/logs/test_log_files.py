@@ -20,7 +20,7 @@ from tests.logs.log_files import rotate
 from tests.support import fuse
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
-from tests.testkit.process import limited
+from tests.testkit.process import children, limited, opened
 from tests.testkit.server import MODES, Server, join, wait_for
 
 TALKER = "tests/apps/talker.py"
@@ -29,7 +29,6 @@ STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 @pytest.fixture
 def fifo(folder: Path) -> Path:
-    """A named pipe."""
     os.mkfifo(folder / "fifo")
     return folder / "fifo"
 
@@ -172,7 +171,9 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
                 rotate(server, access, error, number=number)
                 for path in (access, error):
                     wait_for(path.read_text, f"lines in the new {path}")
-                wait_for(lambda: holders(tmp_path) <= {"access.log", "error.log"}, "the last one")
+                wait_for(
+                    lambda: holders(server, tmp_path) <= {"access.log", "error.log"}, "the last one"
+                )
         finally:
             over.set()
             for thread in threads:
@@ -188,18 +189,11 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
     assert Counter(said) == Counter(f"{token}." for token in answered)
 
 
-def holders(folder: Path) -> set[str]:
-    """The names of those files in `folder` that any process has open."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*/fd"):
-        # It may end while we look.
-        with suppress(OSError):
-            for link in process.iterdir():
-                with suppress(OSError):
-                    target = os.readlink(link)
-                    if target.startswith(f"{folder}/"):
-                        found.add(Path(target).name)
-    return found
+def holders(server: Server, folder: Path) -> set[str]:
+    """The names of those files in `folder` that a process of the server has open."""
+    pids = (server.process.pid, *children(server.process.pid))
+    paths = [Path(name) for pid in pids for name in opened(pid)]
+    return {path.name for path in paths if path.parent == folder}
 
 
 def test_crashes_are_traced_in_the_new_file(tmp_path: Path) -> None:
@@ -207,7 +201,7 @@ def test_crashes_are_traced_in_the_new_file(tmp_path: Path) -> None:
     path = tmp_path / "error.log"
     with Server(TALKER, "single", "--error-log", str(path)) as server:
         rotate(server, path)
-        wait_for(lambda: holders(tmp_path) == {"error.log"}, "the worker")
+        wait_for(lambda: holders(server, tmp_path) == {"error.log"}, "the worker")
         server.get("/trace")
         assert "talker.py" in path.read_text()
 
@@ -245,7 +239,7 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
         assert access.stat().st_gid == error.stat().st_gid == 65534
         for number in range(3):
             rotate(server, access, error, number=number)
-            wait_for(lambda: holders(tmp_path) <= {"access.log", "error.log"}, "the worker")
+            wait_for(lambda: holders(server, tmp_path) <= {"access.log", "error.log"}, "the worker")
             assert access.stat().st_gid == error.stat().st_gid == 65534
             assert access.stat().st_mode & 0o777 == 0o640
             server.get(f"/say?after%20{number}")
@@ -337,7 +331,7 @@ def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:
         for _ in range(asked):
             assert server.get("/raise?lost").status == 500
         rotate(server, path)
-        wait_for(lambda: holders(tmp_path) == {"error.log"}, "the worker")
+        wait_for(lambda: holders(server, tmp_path) == {"error.log"}, "the worker")
 
         def is_kept() -> bool:
             # The worker may have it open, and not write to it yet.

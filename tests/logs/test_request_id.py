@@ -30,7 +30,6 @@ def id_of(response: Response) -> str:
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
-    """The objects in a log."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 

@@ -40,6 +40,11 @@ def ask(server: Server, path: str) -> Any:
     return literal_eval(server.get(path).body.decode())
 
 
+@pytest.fixture
+def admin(tmp_path: Path) -> Admin:
+    return Admin(tmp_path)
+
+
 def streaming(admin: Admin) -> tuple[int, int, int]:
     """Responses that stream, those whose threads have left, and other requests in flight."""
     figures = admin.figures()
@@ -58,9 +63,8 @@ def end(server: Server, admin: Admin, *streams: Connection) -> None:
     wait_streaming(admin, 0, 0, 0)
 
 
-def test_more_streams_than_threads(tmp_path: Path) -> None:
+def test_more_streams_than_threads(admin: Admin) -> None:
     """Others are answered beside them, and the pool has its threads back in the end."""
-    admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "4", *admin.options) as server:
         alive = 1 + 4
         wait_for(lambda: ask(server, "/alive") == alive, "the pool has all threads")
@@ -75,8 +79,7 @@ def test_more_streams_than_threads(tmp_path: Path) -> None:
         assert "streaming_threads" not in server.log()
 
 
-def test_as_many_leave_as_may(tmp_path: Path) -> None:
-    admin = Admin(tmp_path)
+def test_as_many_leave_as_may(admin: Admin) -> None:
     options = ("--threads", "3", "--streaming-threads", "1", *admin.options)
     with Server(APP, "threading", *options) as server:
         streams = [opened(server, "/events") for _ in range(2)]
@@ -94,8 +97,7 @@ def test_as_many_leave_as_may(tmp_path: Path) -> None:
         end(server, admin, again)
 
 
-def test_none_leaves(tmp_path: Path) -> None:
-    admin = Admin(tmp_path)
+def test_none_leaves(admin: Admin) -> None:
     options = ("--threads", "2", "--streaming-threads", "0", *admin.options)
     with Server(APP, "threading", *options) as server:
         stream = opened(server, "/events")
@@ -104,9 +106,8 @@ def test_none_leaves(tmp_path: Path) -> None:
         assert "streaming_threads" not in server.log()
 
 
-def test_who_leaves(tmp_path: Path) -> None:
+def test_who_leaves(admin: Admin) -> None:
     """Those that came later leave; who waits before the response, or computes, stays."""
-    admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "5", *admin.options) as server:
         before = opened(server, "/before", begins=False)
         computed = opened(server, "/computed")
@@ -125,9 +126,8 @@ def test_who_leaves(tmp_path: Path) -> None:
         assert computed.response().status == 200
 
 
-def test_a_stop_waits_for_streams(tmp_path: Path) -> None:
+def test_a_stop_waits_for_streams(admin: Admin) -> None:
     """As for any other request, whichever threads run them."""
-    admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "2", *admin.options) as server:
         streams = [opened(server, "/events") for _ in range(2)]
         wait_streaming(admin, 2, 2, 0)
@@ -143,9 +143,8 @@ def test_a_stop_waits_for_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.each_mode
-def test_streams_are_counted(mode: str, tmp_path: Path) -> None:
+def test_streams_are_counted(mode: str, admin: Admin) -> None:
     """Only mode `threading` has another thread for them."""
-    admin = Admin(tmp_path)
     with Server(APP, mode, *mode_options(mode), *admin.options) as server:
         stream = opened(server, "/ticks")
         left = mode == "threading"

@@ -220,7 +220,6 @@ def signed_by(authority: trustme.CA) -> tuple[x509.Certificate, Any]:
 
 
 def loaded(issued: trustme.LeafCert) -> x509.Certificate:
-    """The certificate itself."""
     return x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
 
 
