@@ -147,6 +147,8 @@ def test_priorities_for_the_journal() -> None:
 )
 def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None:
     """Each line is in exactly one of the files, whole; nobody writes to an old file afterwards."""
+    if (mode, supervisor) == ("forking", "off"):
+        pytest.skip("forking has several processes")
     access, error = tmp_path / "access.log", tmp_path / "error.log"
     options = ("--access-log", str(access), "--access-log-format", "%s %q .", "--error-log")
     answered: list[str] = []

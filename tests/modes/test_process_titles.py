@@ -97,6 +97,7 @@ def test_a_request_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
     wait_for(lambda: titles_of_workers(server) == plain, "no request in a title")
 
 
+@pytest.mark.parametrize("mode", ["threading"], indirect=True)
 def test_of_several_requests_the_same_one_is_shown(serve: Serve, tmp_path: Path) -> None:
     """Until it ends, and then the oldest of the others."""
     server = serve(GATE, *QUERIES)
@@ -119,7 +120,7 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, tmp_path: Path)
 )
 def test_what_is_shown(serve: Serve, tmp_path: Path, options: tuple[str, ...], shown: str) -> None:
     """No query, unless that is asked for: every user of the machine reads titles."""
-    server = serve(GATE, *options)
+    server = serve(GATE, "--workers", "1", *options)
     gate = tmp_path / "gate"
     connection = server.enter(gate)
     assert titles_of_workers(server) == [f"poorhttp: worker 1{shown}"]
