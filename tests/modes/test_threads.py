@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.testkit.server import Server, join, wait_for
 
 COMPUTING = "tests/apps/computing.py"
@@ -51,6 +53,13 @@ def interval(of: Server, path: str = "/compute") -> str:
     return of.get(path).body.decode()
 
 
+#: Those with threads in one process.
+THREADS = pytest.mark.parametrize(
+    "mode", ["threading", pytest.param("gevent", marks=pytest.mark.full)]
+)
+
+
+@THREADS
 def test_threads_switch_sooner_while_short_requests_wait(mode: str) -> None:
     with Server(COMPUTING, mode) as server:
         assert interval(server) == "0.005"
@@ -61,6 +70,7 @@ def test_threads_switch_sooner_while_short_requests_wait(mode: str) -> None:
             wait_for(lambda: interval(server) == "0.005", "the usual switch interval")
 
 
+@THREADS
 def test_the_switch_interval_of_the_application_is_kept(mode: str) -> None:
     with Server(COMPUTING, mode) as server:
         assert interval(server, "/set?0.004") == "0.004"
