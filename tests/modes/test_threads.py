@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.testkit.server import Server, join, wait_for
 
 COMPUTING = "tests/apps/computing.py"
@@ -53,15 +51,8 @@ def interval(of: Server, path: str = "/compute") -> str:
     return of.get(path).body.decode()
 
 
-#: Those with threads in one process.
-THREADS = pytest.mark.parametrize(
-    "mode", ["threading", pytest.param("gevent", marks=pytest.mark.full)]
-)
-
-
-@THREADS
-def test_threads_switch_sooner_while_short_requests_wait(mode: str) -> None:
-    with Server(COMPUTING, mode) as server:
+def test_threads_switch_sooner_while_short_requests_wait() -> None:
+    with Server(COMPUTING, "threading") as server:
         assert interval(server) == "0.005"
         with clients(5, lambda: interval(server)):
             wait_for(lambda: interval(server, "/") == "0.001", "a short switch interval")
@@ -70,9 +61,8 @@ def test_threads_switch_sooner_while_short_requests_wait(mode: str) -> None:
             wait_for(lambda: interval(server) == "0.005", "the usual switch interval")
 
 
-@THREADS
-def test_the_switch_interval_of_the_application_is_kept(mode: str) -> None:
-    with Server(COMPUTING, mode) as server:
+def test_the_switch_interval_of_the_application_is_kept() -> None:
+    with Server(COMPUTING, "threading") as server:
         assert interval(server, "/set?0.004") == "0.004"
         with clients(5, lambda: interval(server)):
             assert {interval(server, "/") for _ in range(20)} == {"0.004"}
