@@ -252,12 +252,11 @@ def test_http2(scheme: str, tmp_path: Path) -> None:
 
 
 def test_tls_extension(tmp_path: Path) -> None:
-    pem = tmp_path / "server.pem"
-    certificate().write(pem)
+    pem = tls_client.write(tmp_path, "server.pem", certificate().issued)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "clients.pem"))
     client = authority.issue_cert("anna.example", common_name="Anna")
-    options = ("--tls-certificate", str(pem), "--tls-client-ca", str(tmp_path / "clients.pem"))
+    options = ("--tls-certificate", pem, "--tls-client-ca", str(tmp_path / "clients.pem"))
     made = tls_client.context("1.3", client=client)
     with serve(*options, bind=tls_client.BIND) as server, server.connect() as connection:
         connection.socket = made.wrap_socket(connection.socket, server_hostname="localhost")

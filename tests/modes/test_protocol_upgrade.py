@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Serve
 from tests.support.certificate import certificate
-from tests.support.tls_client import BIND, context
+from tests.support.tls_client import BIND, context, write
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
@@ -204,9 +204,7 @@ def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
 
 
 def test_stop_sends_a_close_frame_over_tls(mode: str, tmp_path: Path) -> None:
-    certificate().write(tmp_path / "site.pem")
-    (tmp_path / "site.pem").chmod(0o600)
-    tls = ("--tls-certificate", str(tmp_path / "site.pem"))
+    tls = ("--tls-certificate", write(tmp_path, "site.pem", certificate().issued))
     stop_between_two_frames(Server(APP, mode, *tls, bind=BIND))
 
 
