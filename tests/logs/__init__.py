@@ -1,5 +1,6 @@
 """Access log, error log, slow log: formats, files, syslog, systemd's journal.
 
+log_files.py                 A server whose access log is a file; rotation
 test_access_log.py           The access log: its formats and fields, in every mode
 test_access_log_sent.py      Sizes and states in it: bytes taken by the kernel, complete or not
 test_log_config.py           `log_config`: Python's `logging` takes over both logs

@@ -11,46 +11,24 @@ from typing import Any
 
 import pytest
 
+from tests.logs.log_files import ANSWERS, Logged
 from tests.testkit.server import Server, wait_for
-
-ANSWERS = "tests/apps/answers.py"
 
 QUOTED = r'"((?:[^"\\]|\\["\\]|\\x[0-9a-f]{2})*)"'
 COMMON = r"127\.0\.0\.1 - - \[([^]]+)\] " + QUOTED + r" (\d{3}) (\d+|-)"
 COMBINED = COMMON + " " + QUOTED + " " + QUOTED
 
 
-class Log:
-    """A server with an access log, which is read when the server has stopped."""
-
-    def __init__(self, mode: str, path: Path, line: str, *options: str) -> None:
-        self.path = path
-        options = ("--access-log", str(path), "--access-log-format", line, *options)
-        self.server = Server(ANSWERS, mode, *options)
-
-    def lines(self) -> list[str]:
-        """Its lines. Whatever clients sent, they are printable ASCII."""
-        self.server.stop()
-        data = self.path.read_bytes()
-        assert re.fullmatch(rb"(?:[\x20-\x7e]*\n)*", data), data
-        return data.decode().splitlines()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "access.log"
-
-
-def test_common(mode: str, path: Path) -> None:
-    log = Log(mode, path, "common")
+def test_common(mode: str, tmp_path: Path) -> None:
     before = int(time.time())
-    log.server.get("/one?a=b")
-    log.server.get("/empty")
-    log.server.request("HEAD", "/one")
-    log.server.request("POST", "/no_content", body=b"x")
-    after = time.time()
+    with Logged(ANSWERS, mode, tmp_path, "common") as server:
+        server.get("/one?a=b")
+        server.get("/empty")
+        server.request("HEAD", "/one")
+        server.request("POST", "/no_content", body=b"x")
+        after = time.time()
     found = []
-    for line in log.lines():
+    for line in server.lines():
         match = re.fullmatch(COMMON, line)
         assert match, line
         stamp, request, status, size = match.groups()
@@ -66,7 +44,8 @@ def test_common(mode: str, path: Path) -> None:
     ]
 
 
-def test_combined_is_the_default(mode: str, path: Path) -> None:
+def test_combined_is_the_default(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
     with (
         Server(ANSWERS, mode, "--access-log", str(path)) as server,
         # One connection, so one worker: what two of them log is in no order.
@@ -74,73 +53,65 @@ def test_combined_is_the_default(mode: str, path: Path) -> None:
     ):
         connection.request("GET", "/one", "Referer: http://there/", "User-Agent: tester/1 (x)")
         connection.request("GET", "/several")
-    first, second = path.read_text().splitlines()
-    match = re.fullmatch(COMBINED, first)
-    assert match
-    assert match.groups()[1:] == (
-        "GET /one HTTP/1.1", "200", "5", "http://there/", "tester/1 (x)",
-    )  # fmt: skip
-    match = re.fullmatch(COMBINED, second)
-    assert match
-    assert match.groups()[1:] == ("GET /several HTTP/1.1", "200", "13", "-", "-")
+    found = [re.fullmatch(COMBINED, line) for line in path.read_text().splitlines()]
+    assert [match and match.groups()[1:] for match in found] == [
+        ("GET /one HTTP/1.1", "200", "5", "http://there/", "tester/1 (x)"),
+        ("GET /several HTTP/1.1", "200", "13", "-", "-"),
+    ]
 
 
 @pytest.mark.each_mode
-def test_duration_and_running_number(mode: str, path: Path) -> None:
+def test_duration_and_running_number(mode: str, tmp_path: Path) -> None:
     """%D, the duration in microseconds, and %L, counted by each worker."""
-    log = Log(mode, path, "%L %D %s %U", "--workers", "1")
-    with log.server.connect() as connection:
+    with Logged(ANSWERS, mode, tmp_path, "%L %D %s %U") as server:
+        with server.connect() as connection:
+            for _ in range(5):
+                connection.request("GET", "/one")
         for _ in range(5):
-            connection.request("GET", "/one")
-    for _ in range(5):
-        log.server.get("/one")
-    log.server.get("/large_generated")
-    lines = [line.split() for line in log.lines()]
+            server.get("/one")
+        server.get("/large_generated")
+    lines = [line.split() for line in server.lines()]
     assert [int(number) for number, *_ in lines] == list(range(1, 12))
     # Of most of them the clock may not see that they take any time.
     assert all(int(duration) >= 0 for _, duration, *_ in lines)
     assert [line[2:] for line in lines] == [["200", "/one"]] * 10 + [["200", "/large_generated"]]
 
 
-def test_other_directives(mode: str, path: Path) -> None:
-    log = Log(mode, path, "%h|%m|%U|%q|%H|%>s|%B|%{X-Name}i|%{X-None}i|%%")
-    log.server.get("/one?a=b", "X-Name: value")
-    assert log.lines() == ["127.0.0.1|GET|/one|?a=b|HTTP/1.1|200|5|value|-|%"]
-
-
-def test_json(mode: str, path: Path) -> None:
-    log = Log(mode, path, "json")
+def test_json(mode: str, tmp_path: Path) -> None:
     began = time.monotonic()
-    log.server.get("/one?a=%22", 'User-Agent: \xe9\t"quoted" \\', "Referer: http://there/")
-    log.server.request("POST", "/several", body=b"x")
-    took_us = (time.monotonic() - began) * 1_000_000
-    entries: list[dict[str, Any]] = [json.loads(line) for line in log.lines()]
-    entries.sort(key=lambda entry: entry["method"])
-    first = entries[0]
-    assert first["remote_addr"] == "127.0.0.1"
-    assert (first["method"], first["target"], first["status"]) == ("GET", "/one?a=%22", 200)
-    assert (first["protocol"], first["size"]) == ("HTTP/1.1", 5)
-    assert first["user_agent"] == '\xe9\t"quoted" \\'
-    assert first["referer"] == "http://there/"
+    with Logged(ANSWERS, mode, tmp_path, "json") as server:
+        server.get("/one?a=%22", 'User-Agent: \xe9\t"quoted" \\', "Referer: http://there/")
+        server.request("POST", "/several", body=b"x")
+        took_us = (time.monotonic() - began) * 1_000_000
+    entries: list[dict[str, Any]] = [json.loads(line) for line in server.lines()]
+    first, second = sorted(entries, key=lambda entry: entry["method"])
+    expected = {
+        "remote_addr": "127.0.0.1",
+        "method": "GET",
+        "target": "/one?a=%22",
+        "status": 200,
+        "protocol": "HTTP/1.1",
+        "size": 5,
+        "user_agent": '\xe9\t"quoted" \\',
+        "referer": "http://there/",
+    }
+    assert {key: first[key] for key in expected} == expected
     assert type(first["duration_us"]) is int
     assert 0 <= first["duration_us"] <= took_us
     datetime.fromisoformat(first["time"].replace("Z", "+00:00"))
-    assert (entries[1]["method"], entries[1]["size"]) == ("POST", 13)
-    assert entries[1]["user_agent"] is None
+    assert (second["method"], second["size"], second["user_agent"]) == ("POST", 13, None)
 
 
 @pytest.mark.each_mode
-def test_lines_of_several_workers_do_not_mix(mode: str, path: Path) -> None:
-    log = Log(mode, path, "common", "--workers", "2")
-    connections = [log.server.connect() for _ in range(8)]
-    for _ in range(100):
-        for connection in connections:
-            connection.send_request("GET", "/one?" + "x" * 200)
-        for connection in connections:
-            connection.response()
-    for connection in connections:
-        connection.close()
-    lines = log.lines()
+def test_lines_of_several_workers_do_not_mix(mode: str, tmp_path: Path) -> None:
+    with Logged(ANSWERS, mode, tmp_path, "common", "--workers", "2") as server:
+        connections = [server.connect() for _ in range(8)]
+        for _ in range(100):
+            for connection in connections:
+                connection.send_request("GET", "/one?" + "x" * 200)
+            for connection in connections:
+                connection.response()
+    lines = server.lines()
     assert len(lines) == 800
     assert all(re.fullmatch(COMMON, line) for line in lines)
 

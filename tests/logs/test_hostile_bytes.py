@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.testkit.cases.blocks import FOLDER, Block, blocks
+from tests.testkit.cases.blocks import FOLDER, blocks
 from tests.testkit.server import ROOT, Server
 
 CASES = list(blocks([FOLDER / "logs" / "hostile.txt"], "hostile"))
@@ -58,19 +58,9 @@ def requests(value: bytes, form: str) -> Iterator[tuple[str, bytes]]:
     yield "cookie", ask + b"Cookie: a=b; id=" + value + b"\r\n\r\n"
 
 
-def ask_all(server: Server, case: Block, form: str) -> list[tuple[str, int]]:
-    """Send every request of a case; each place with the status of the response."""
-    found = []
-    for place, request in requests(case["hostile"], form):
-        with server.connect() as connection:
-            connection.send(request)
-            found.append((place, connection.response().status))
-    return found
-
-
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The logs of two servers, in text and in JSON, that were asked everything."""
+    """The logs of two servers, in text and in JSON; cases and places of requests with statuses."""
     found: dict[str, Any] = {}
     for form in ("text", "json"):
         folder = tmp_path_factory.mktemp(form)
@@ -81,7 +71,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             *("--error-log-format", form),
         )
         with Server(TALKER, "threading", *OPTIONS, *options, tracebacks=True) as server:
-            found[form] = [(case, *each) for case in CASES for each in ask_all(server, case, form)]
+            found[form] = []
+            for case in CASES:
+                for place, request in requests(case["hostile"], form):
+                    with server.connect() as connection:
+                        connection.send(request)
+                        found[form].append((case, place, connection.response().status))
         for log in ("access", "error"):
             found[f"{log} {form}"] = (folder / log).read_bytes()
     return found
@@ -144,10 +139,7 @@ def test_objects_of_the_error_log(asked: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "pattern"),
-    [
-        ("loki.alloy", r'^\t+\w+ += "(\w+)",$'),
-        ("filebeat.yml", r"(?<!dataset: )poorhttp\.(\w+)"),
-    ],
+    [("loki.alloy", r'^\t+\w+ += "(\w+)",$'), ("filebeat.yml", r"(?<!dataset: )poorhttp\.(\w+)")],
 )
 def test_shippers_read_keys_that_lines_have(name: str, pattern: str) -> None:
     read = re.findall(pattern, (ROOT / "conf/logs" / name).read_text(), re.MULTILINE)

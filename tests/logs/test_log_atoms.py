@@ -8,67 +8,52 @@ import time
 from base64 import b64encode
 from pathlib import Path
 
+from tests.logs.log_files import Logged
 from tests.support.failure import says
-from tests.testkit.server import Server, wait_for
 
 IDENTIFIED = "tests/apps/identified.py"
 
 
-class Log:
-    """A server with a format, and its lines."""
-
-    def __init__(self, mode: str, folder: Path, line: str, *options: str, app: str = IDENTIFIED):
-        self.path = folder / "access.log"
-        logged = ("--access-log", str(self.path), "--access-log-format", line)
-        self.server = Server(app, mode, "--workers", "1", *logged, *options, tracebacks=True)
-
-    def wait(self, lines: int) -> None:
-        """Wait for so many: that of a request may be written after those of later ones."""
-        wait_for(lambda: len(self.path.read_text("ascii").splitlines()) == lines, f"{lines} lines")
-
-    def lines(self) -> list[str]:
-        """All lines, when the server has stopped."""
-        self.server.stop()
-        return self.path.read_text("ascii").splitlines()
-
-
-def test_response_fields(mode: str, tmp_path: Path) -> None:
-    log = Log(mode, tmp_path, "%{X-Answer}o|%{x-twice}o|%{Content-Length}o|%{Server}o|%{No}o")
-    length = len(log.server.get("/").body)
-    log.wait(1)
-    log.server.get("/raise")
-    log.wait(2)
-    with log.server.connect() as connection:
-        connection.send(b"nonsense\r\n\r\n")
-        refused = connection.response()
-        assert refused.status == 400
-    assert log.lines() == [
-        f"4 2|a, b|{length}|poorhttp|-",
-        "-|-|26|poorhttp|-",
-        f"-|-|{len(refused.body)}|poorhttp|-",
-    ]
+#: Directives, and what they are for a request that is answered, one that fails, and a refused one.
+DIRECTIVES = {
+    "%h": ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
+    "%m": ("POST", "GET", "-"),
+    "%U": ("/one", "/raise", "-"),
+    "%q": ("?a=b", "", ""),
+    "%H": ("HTTP/1.1", "HTTP/1.1", "-"),
+    "%>s": ("200", "500", "400"),
+    "%{X-A}i": (r"b\xe9", "-", "-"),
+    "%{X-None}i": ("-", "-", "-"),
+    "%%": ("%", "%", "%"),
+    "%{X-Answer}o": ("4 2", "-", "-"),
+    "%{x-twice}o": ("a, b", "-", "-"),
+    "%{Server}o": ("poorhttp", "poorhttp", "poorhttp"),
+    "%{No}o": ("-", "-", "-"),
+    "%{identified.user}e": (r"anna \"a\"", r"anna \"a\"", "-"),
+    "%{identified.number}e": ("42", "42", "-"),
+    "%{identified.object}e": ("-", "-", "-"),
+    "%{REQUEST_METHOD}e": ("POST", "GET", "-"),
+    "%{HTTP_X_A}e": (r"b\xe9", "-", "-"),
+    "%{NO}e": ("-", "-", "-"),
+}
 
 
-def test_variables(mode: str, tmp_path: Path) -> None:
-    """Also those that the application has set, and in every way in which it can end."""
-    names = (
-        "identified.user",
-        "identified.number",
-        "identified.object",
-        "REQUEST_METHOD",
-        "HTTP_X_A",
-        "NO",
-    )
-    log = Log(mode, tmp_path, "|".join(f"%{{{name}}}e" for name in names))
-    log.server.request("POST", "/", "X-A: b\xe9", body=b"x")
-    log.wait(1)
-    log.server.get("/raise")
-    log.wait(2)
-    with log.server.connect() as connection:
-        connection.send(b"nonsense\r\n\r\n")
-        connection.response()
-    mine = r"anna \"a\"|42|-"
-    assert log.lines() == [rf"{mine}|POST|b\xe9|-", f"{mine}|GET|-|-", "-|-|-|-|-|-"]
+def test_directives(mode: str, tmp_path: Path) -> None:
+    """Also variables that the application has set, and in every way in which it can end."""
+    names = [*DIRECTIVES, "%B", "%{Content-Length}o"]
+    with Logged(IDENTIFIED, mode, tmp_path, "|".join(names), tracebacks=True) as server:
+        answered = server.request("POST", "/one?a=b", "X-A: b\xe9", body=b"x")
+        server.wait_lines(1)
+        failed = server.get("/raise")
+        server.wait_lines(2)
+        with server.connect() as connection:
+            connection.send(b"nonsense\r\n\r\n")
+            refused = connection.response()
+    for number, response in enumerate((answered, failed, refused)):
+        expected = {name: values[number] for name, values in DIRECTIVES.items()}
+        expected["%B"] = expected["%{Content-Length}o"] = str(len(response.body))
+        found = server.lines()[number].split("|")
+        assert dict(zip(names, found, strict=True)) == expected
 
 
 def test_variables_are_read_when_a_body_has_ended(mode: str, tmp_path: Path) -> None:
@@ -79,13 +64,12 @@ def test_variables_are_read_when_a_body_has_ended(mode: str, tmp_path: Path) -> 
         "    yield b'1'\n"
         "    environ['end'] = 'reached'\n"
     )
-    log = Log(mode, tmp_path, "%{end}e", app=str(tmp_path / "app.py"))
-    log.server.get("/")
-    assert log.lines() == ["reached"]
+    with Logged(str(tmp_path / "app.py"), mode, tmp_path, "%{end}e") as server:
+        server.get("/")
+    assert server.lines() == ["reached"]
 
 
 def test_requests(mode: str, tmp_path: Path) -> None:
-    log = Log(mode, tmp_path, "%{id}C|%u|%v|%V|%p|%I %S %O|%r")
     head = b"POST /x?y HTTP/1.1\r\nHost: shop.example:8080\r\n"
     anna = b64encode("ann\xe4:secret".encode())
     sent = [
@@ -93,15 +77,15 @@ def test_requests(mode: str, tmp_path: Path) -> None:
         head + b"Cookie: idx=1\r\nCookie: id = 4 \r\nAuthorization: Basic " + anna + b"\r\n\r\n",
         head + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     ]
-    for each in sent:
-        with log.server.connect() as connection:
-            connection.send(each)
-            assert connection.response().status == 200
-    port = log.server.urls.rpartition(":")[2]
-    found = [line.split("|") for line in log.lines()]
+    with Logged(IDENTIFIED, mode, tmp_path, "%{id}C|%u|%v|%V|%p|%I %S %O|%r") as server:
+        for each in sent:
+            with server.connect() as connection:
+                connection.send(each)
+                assert connection.response().status == 200
+    found = [line.split("|") for line in server.lines()]
     assert [line[0] for line in found] == ["4711", "4", "-"]
     assert [line[1] for line in found] == ["-", r"ann\xc3\xa4", "-"]
-    assert {tuple(line[2:5]) for line in found} == {("127.0.0.1", "shop.example", port)}
+    assert {tuple(line[2:5]) for line in found} == {("127.0.0.1", "shop.example", str(server.port))}
     sizes = [[int(each) for each in line[5].split()] for line in found]
     # Of a chunked body the framing does not count.
     assert [received for received, _, _ in sizes] == [len(sent[0]), len(sent[1]), len(sent[2]) - 10]
@@ -109,20 +93,21 @@ def test_requests(mode: str, tmp_path: Path) -> None:
 
 
 def test_names_behind_a_proxy(mode: str, tmp_path: Path) -> None:
-    log = Log(mode, tmp_path, "%v:%p", "--trusted-proxies", "127.0.0.1")
+    trust = ("--trusted-proxies", "127.0.0.1")
     forwarded = ("X-Forwarded-Host: shop.example", "X-Forwarded-Proto: https")
-    log.server.get("/", *forwarded, "X-Forwarded-Port: 8443")
-    log.server.get("/", *forwarded)
-    assert log.lines() == ["shop.example:8443", "shop.example:443"]
+    with Logged(IDENTIFIED, mode, tmp_path, "%v:%p", *trust) as server:
+        server.get("/", *forwarded, "X-Forwarded-Port: 8443")
+        server.get("/", *forwarded)
+    assert server.lines() == ["shop.example:8443", "shop.example:443"]
 
 
 def test_times(mode: str, tmp_path: Path) -> None:
     line = "%D %{us}T %{ms}T %T %{s}T %{sec}t %{msec}t %{iso}t"
-    log = Log(mode, tmp_path, line, app="tests/apps/slow.py")
     before = int(time.time() * 1_000)
-    log.server.get("/briefly?1.1")
-    (found,) = log.lines()
+    with Logged("tests/apps/slow.py", mode, tmp_path, line) as server:
+        server.get("/briefly?1.1")
     after = time.time() * 1_000
+    (found,) = server.lines()
     *numbers, iso = found.split()
     us, same, ms, s, seconds, sec, msec = map(int, numbers)
     assert us == same >= 1_000_000
@@ -145,12 +130,12 @@ def test_compression(mode: str, tmp_path: Path) -> None:
     )
     line = "%U %B %{outstream}n %{instream}n %{ratio}n"
     options = ("--compress=gzip", "--static", f"/files={tmp_path}")
-    log = Log(mode, tmp_path, line, *options, app=str(tmp_path / "app.py"))
-    for path in ("/whole", "/pieces", "/files/text.txt"):
-        response = log.server.get(path, "Accept-Encoding: gzip")
-        assert gzip.decompress(response.body) == text
-    log.server.get("/whole")
-    lines = [line.split() for line in log.lines()]
+    with Logged(str(tmp_path / "app.py"), mode, tmp_path, line, *options) as server:
+        for path in ("/whole", "/pieces", "/files/text.txt"):
+            response = server.get(path, "Accept-Encoding: gzip")
+            assert gzip.decompress(response.body) == text
+        server.get("/whole")
+    lines = [line.split() for line in server.lines()]
     # Lines of requests on different connections may change places.
     plain = ["/whole", str(len(text)), str(len(text)), "-", "-"]
     lines.remove(plain)
@@ -160,8 +145,7 @@ def test_compression(mode: str, tmp_path: Path) -> None:
         assert (size, int(uncoded)) == (out, len(text)), path
         assert int(ratio) == int(size) * 100 // len(text) < 20
     # A file that was compressed once for all responses.
-    assert file[:2] == ["/files/text.txt", file[2]]
-    assert file[3:] == ["-", "-"]
+    assert file == ["/files/text.txt", file[2], file[2], "-", "-"]
 
 
 def test_a_format_of_gunicorn() -> None:
@@ -178,16 +162,15 @@ def test_selection(mode: str, tmp_path: Path) -> None:
         *("--access-log-sample", "0.5"),
         *("--access-log-exclude", "/healthz /files/", "--static", f"/files={tmp_path}"),
     )
-    log = Log(mode, tmp_path, "%s %U", *options)
-    for path in ("/healthz", "/health%7A", "/healthz/deep?x", "/files/page"):
-        for _ in range(20):
-            assert log.server.get(path).status == 200
-    for _ in range(100):
-        assert log.server.get("/healthzz").status == 200
-        assert log.server.get("/files/missing").status == 404
-    assert log.server.get("/raise").status == 500
-    wait_for(lambda: "500 /raise\n" in log.path.read_text(), "the line")
-    lines = log.lines()
+    with Logged(IDENTIFIED, mode, tmp_path, "%s %U", *options, tracebacks=True) as server:
+        for path in ("/healthz", "/health%7A", "/healthz/deep?x", "/files/page"):
+            for _ in range(20):
+                assert server.get(path).status == 200
+        for _ in range(100):
+            assert server.get("/healthzz").status == 200
+            assert server.get("/files/missing").status == 404
+        assert server.get("/raise").status == 500
+    lines = server.lines()
     assert lines.count("404 /files/missing") == 100
     # Which ones these are depends on the number of the process: 8 deviations on both sides.
     assert 10 <= lines.count("200 /healthzz") <= 90

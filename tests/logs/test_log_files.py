@@ -6,36 +6,31 @@ import os
 import re
 import resource
 import signal
-import subprocess
-import tempfile
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from tests.logs.log_files import rotate
 from tests.support import fuse
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
-from tests.testkit.client import HANG, Connection
-from tests.testkit.server import (
-    MODES,
-    READY,
-    ROOT,
-    Server,
-    command,
-    environment,
-    join,
-    wait_for,
-    written,
-)
+from tests.testkit.process import children, limited, opened
+from tests.testkit.server import MODES, Server, join, wait_for
 
 TALKER = "tests/apps/talker.py"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+
+
+@pytest.fixture
+def fifo(folder: Path) -> Path:
+    os.mkfifo(folder / "fifo")
+    return folder / "fifo"
 
 
 @contextmanager
@@ -102,45 +97,43 @@ def test_main_process_and_lone_process(tmp_path: Path) -> None:
 
 
 def test_exceptions_cannot_forge_lines(serve: Callable[..., Server], mode: str) -> None:
-    """Lines behind the first are indented, and what moves a cursor is made visible."""
+    """Lines behind the first are indented, and what moves a cursor is made visible.
+
+    What the application writes itself stays as it is.
+    """
     server = serve(TALKER, tracebacks=True)
-    before = len(server.log())
+    start = server.log_size()
     text = "a\n2026-11-20T09:27:42Z [1 main] error: forged\r\x1b[2J\x9b\u2028b\nend"
     server.get(f"/raise?{quote(text)}")
-    wait_for(lambda: "\n    end\n" in server.log(), "the end of the traceback")
-    first, *others = server.log()[before:].splitlines()
+    server.wait_log("\n    end\n")
+    first, *others = server.log(start).splitlines()
     assert re.match(rf"{STAMP} \[\d+ worker \d\] error: request", first)
     assert all(line.startswith("    ") for line in others), others
     assert "    2026-11-20T09:27:42Z [1 main] error: forged\\x0d\\x1b[2J\\x9b\\u2028b" in others
-
-
-def test_what_the_application_writes_stays_as_it_is(serve: Callable[..., Server]) -> None:
-    server = serve(TALKER)
     text = " as it is: \x1b[1m"
     server.get(f"/say?{quote(text)}")
     server.wait_log(text)
 
 
+#: Executes a server that finds the journal at its standard error.
+JOURNAL = """
+import os, sys
+file = os.fstat(2)
+os.environ["JOURNAL_STREAM"] = f"{file.st_dev}:{file.st_ino}"
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 def test_priorities_for_the_journal() -> None:
     """Where standard error is the journal's, each line begins with its priority (sd-daemon(3))."""
-    with tempfile.TemporaryFile() as stderr:
-        stat = os.fstat(stderr.fileno())
-        server = subprocess.Popen(
-            command("serve", TALKER, "--mode", "single", "--bind", "127.0.0.1:0"),
-            stderr=stderr,
-            cwd=ROOT,
-            env=environment({"JOURNAL_STREAM": f"{stat.st_dev}:{stat.st_ino}"}),
-        )
-        try:
-            wait_for(lambda: READY.search(written(stderr)), "the ready line")
-            port = int(written(stderr).partition("127.0.0.1:")[2].partition("/")[0].split()[0])
-            with Connection(("127.0.0.1", port)) as connection:
-                connection.request("GET", "/raise?" + quote("one\ntwo"))
-            wait_for(lambda: "<3>    two\n" in written(stderr), "the end of the traceback")
-        finally:
-            server.terminate()
-            server.wait(HANG)
-        _, first, *others, last = written(stderr).splitlines()
+    launcher = (sys.executable, "-c", JOURNAL)
+    with Server(TALKER, "single", launcher=launcher, tracebacks=True) as server:
+        server.get("/raise?" + quote("one\ntwo"))
+        server.wait_log("<3>    two\n")
+        server.process.terminate()
+        server.wait()
+        _, first, *others, last = server.log().splitlines()
+        server.ended()
     assert re.match(r"<3>\[\d+ worker 1\] error: request 1 GET /raise", first)
     assert all(line.startswith("<3>    ") for line in others)
     assert re.fullmatch(r"<6>\[\d+ main\] info: the server stops \(SIGTERM\)", last)
@@ -154,6 +147,8 @@ def test_priorities_for_the_journal() -> None:
 )
 def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None:
     """Each line is in exactly one of the files, whole; nobody writes to an old file afterwards."""
+    if (mode, supervisor) == ("forking", "off"):
+        pytest.skip("forking has several processes")
     access, error = tmp_path / "access.log", tmp_path / "error.log"
     options = ("--access-log", str(access), "--access-log-format", "%s %q .", "--error-log")
     answered: list[str] = []
@@ -175,12 +170,12 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
             thread.start()
         try:
             for number in range(rounds):
-                access.rename(tmp_path / f"access.{number}")
-                error.rename(tmp_path / f"error.{number}")
-                server.process.send_signal(signal.SIGUSR1)
+                rotate(server, access, error, number=number)
                 for path in (access, error):
-                    wait_for(partial(has_content, path), f"lines in the new {path}")
-                wait_for(lambda: holders(tmp_path) <= {"access.log", "error.log"}, "the last one")
+                    wait_for(path.read_text, f"lines in the new {path}")
+                wait_for(
+                    lambda: holders(server, tmp_path) <= {"access.log", "error.log"}, "the last one"
+                )
         finally:
             over.set()
             for thread in threads:
@@ -196,32 +191,19 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
     assert Counter(said) == Counter(f"{token}." for token in answered)
 
 
-def has_content(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
-
-
-def holders(folder: Path) -> set[str]:
-    """The names of those files in `folder` that any process has open."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*/fd"):
-        # It may end while we look.
-        with suppress(OSError):
-            for link in process.iterdir():
-                with suppress(OSError):
-                    target = os.readlink(link)
-                    if target.startswith(f"{folder}/"):
-                        found.add(Path(target).name)
-    return found
+def holders(server: Server, folder: Path) -> set[str]:
+    """The names of those files in `folder` that a process of the server has open."""
+    pids = (server.process.pid, *children(server.process.pid))
+    paths = [Path(name) for pid in pids for name in opened(pid)]
+    return {path.name for path in paths if path.parent == folder}
 
 
 def test_crashes_are_traced_in_the_new_file(tmp_path: Path) -> None:
     """`faulthandler` and everybody else who has the descriptor of `wsgi.errors` follow."""
     path = tmp_path / "error.log"
     with Server(TALKER, "single", "--error-log", str(path)) as server:
-        path.rename(tmp_path / "error.1")
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(path.exists, "the new file")
-        wait_for(lambda: holders(tmp_path) == {"error.log"}, "the worker")
+        rotate(server, path)
+        wait_for(lambda: holders(server, tmp_path) == {"error.log"}, "the worker")
         server.get("/trace")
         assert "talker.py" in path.read_text()
 
@@ -240,9 +222,8 @@ def test_file_that_cannot_be_reopened(mode: str, tmp_path: Path) -> None:
         message = (
             "a log cannot be reopened, and continues in the old file: --error-log: cannot open"
         )
-        wait_for(
-            lambda: old.read_text().count(message) == 1 + server.workers, "the word of each process"
-        )
+        count = 1 + server.workers
+        wait_for(lambda: old.read_text().count(message) == count, "the word of each process")
         assert server.get("/say?still%20here").status == 200
         wait_for(lambda: "still here" in old.read_text(), "the line of the application")
     assert "/say" in (tmp_path / "old" / "access.log").read_text()
@@ -259,11 +240,8 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
     with Server(TALKER, "single", *options) as server:
         assert access.stat().st_gid == error.stat().st_gid == 65534
         for number in range(3):
-            access.rename(tmp_path / f"access.{number}")
-            error.rename(tmp_path / f"error.{number}")
-            server.process.send_signal(signal.SIGUSR1)
-            wait_for(lambda: access.exists() and error.exists(), "the new files")
-            wait_for(lambda: holders(tmp_path) <= {"access.log", "error.log"}, "the worker")
+            rotate(server, access, error, number=number)
+            wait_for(lambda: holders(server, tmp_path) <= {"access.log", "error.log"}, "the worker")
             assert access.stat().st_gid == error.stat().st_gid == 65534
             assert access.stat().st_mode & 0o777 == 0o640
             server.get(f"/say?after%20{number}")
@@ -309,9 +287,7 @@ def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
             assert server.get("/").status == 200
         server.wait_log("error: the access log cannot be written: No space left on device")
         assert lost(server.log()) == 0
-        path.unlink()
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(path.exists, "the new file")
+        rotate(server, path)
 
         def is_written() -> bool:
             # The worker may not have it open yet.
@@ -356,10 +332,8 @@ def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:
         asked = 5
         for _ in range(asked):
             assert server.get("/raise?lost").status == 500
-        path.unlink()
-        server.process.send_signal(signal.SIGUSR1)
-        wait_for(path.exists, "the new file")
-        wait_for(lambda: holders(tmp_path) == {"error.log"}, "the worker")
+        rotate(server, path)
+        wait_for(lambda: holders(server, tmp_path) == {"error.log"}, "the worker")
 
         def is_kept() -> bool:
             # The worker may have it open, and not write to it yet.
@@ -384,13 +358,9 @@ def test_line_that_is_torn_by_a_full_disk(tmp_path: Path) -> None:
     """Here: a limit of the file size. Nothing is added to a line of which a part is lost."""
     path = tmp_path / "access.log"
     options = ("--access-log", str(path), "--access-log-format", "%q")
-    with ExitStack() as stack:
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
-        try:
-            server = stack.enter_context(Server(TALKER, "single", *options))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with limited(resource.RLIMIT_FSIZE, 1 << 20):
+        server = Server(TALKER, "single", *options)
+    with server:
         with server.connect() as connection:
             for number in range(1200):
                 query = f"{number:04}".ljust(1000, "x")
@@ -417,16 +387,14 @@ def test_line_that_is_torn_by_a_full_disk(tmp_path: Path) -> None:
     assert text.endswith("\n?after\n")
 
 
-def test_reader_has_gone(mode: str, folder: Path) -> None:
+def test_reader_has_gone(mode: str, fifo: Path) -> None:
     """Of a named pipe: nobody is ended by SIGPIPE, and when one comes again he gets lines again."""
-    fifo = folder / "fifo"
-    os.mkfifo(fifo)
     options = ("--access-log", str(fifo), "--access-log-format", "%q", "--workers", "1")
-    with ExitStack() as stack:
-        with reading(fifo) as read:
-            server = stack.enter_context(Server(TALKER, mode, *options))
-            server.get("/?first")
-            wait_for(lambda: read() == "?first\n", "the line")
+    with reading(fifo) as read:
+        server = Server(TALKER, mode, *options)
+        server.get("/?first")
+        wait_for(lambda: read() == "?first\n", "the line")
+    with server:
         for _ in range(10):
             assert server.get("/?lost").status == 200
         server.wait_log("the access log cannot be written: Broken pipe")
@@ -437,9 +405,7 @@ def test_reader_has_gone(mode: str, folder: Path) -> None:
             wait_for(lambda: lost(server.log()) + read().count("?lost") == 10, "the rest")
 
 
-def test_reader_that_does_not_read(mode: str, folder: Path) -> None:
-    fifo = folder / "fifo"
-    os.mkfifo(fifo)
+def test_reader_that_does_not_read(mode: str, fifo: Path) -> None:
     options = ("--access-log", str(fifo), "--access-log-format", "%q", "--workers", "1")
     with reading(fifo) as read, Server(TALKER, mode, *options) as server:
         with server.connect() as connection:
@@ -456,9 +422,7 @@ def test_reader_that_does_not_read(mode: str, folder: Path) -> None:
         assert all(re.fullmatch(r"\?\d{4}x{1996}", line) for line in lines[:-1])
 
 
-def test_reader_of_the_error_log_that_does_not_read(mode: str, folder: Path) -> None:
-    fifo = folder / "fifo"
-    os.mkfifo(fifo)
+def test_reader_of_the_error_log_that_does_not_read(mode: str, fifo: Path) -> None:
     with reading(fifo) as read:
         with Server(TALKER, mode, "--error-log", str(fifo), tracebacks=True) as server:
             text = "x" * 3000

@@ -120,18 +120,18 @@ def test_lines_of_both_logs(env: dict[str, str], tmp_path: Path) -> None:
         listener.listen()
         listener.setblocking(False)
         options = ("--access-log", path, "--error-log", path)
-        received = bytearray()
-        connections: list[socket.socket] = []
         with Server("app.py", "threading", *options, cwd=tmp_path, env=env) as server:
             assert server.get("/tea").status == 200
+            connections, received = [], b""
 
             def has_come() -> bool:
+                nonlocal received
                 with suppress(BlockingIOError):
                     connections.append(listener.accept()[0])
                     connections[-1].setblocking(False)
                 for connection in connections:
                     with suppress(BlockingIOError):
-                        received.extend(connection.recv(65536))
+                        received += connection.recv(65536)
                 return b"shipped 200 /tea\n" in received and b"a complaint\n" in received
 
             wait_for(has_come, "the lines at the socket")
@@ -150,40 +150,37 @@ def test_a_sink_of_an_option_gets_both_logs_in_python(env: dict[str, str], tmp_p
         wait_for(lambda: all(each in file.read_text() for each in wanted), f"{wanted}")
 
 
+NAMED = "plug-in {} of shipping (poorhttp.log_sinks)"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (
-            ("--access-log", "ship:missing"),
-            "--access-log: plug-in ship of shipping (poorhttp.log_sinks): open: FileNotFoundError:",
+            "--access-log=ship:missing",
+            f"--access-log: {NAMED.format('ship')}: open: FileNotFoundError:",
+        ),
+        ("--access-log=closed", f"--access-log: {NAMED.format('closed')}: open: OSError:"),
+        (
+            "--access-log=wrong",
+            f"{NAMED.format('wrong')} is no object of poorhttp.logs.sink.LogSink, but",
         ),
         (
-            ("--access-log", "closed"),
-            "--access-log: plug-in closed of shipping (poorhttp.log_sinks): open: OSError:",
-        ),
-        (
-            ("--access-log", "wrong"),
-            "plug-in wrong of shipping (poorhttp.log_sinks) is no object of "
-            "poorhttp.logs.sink.LogSink, but",
-        ),
-        (
-            ("--access-log", "main:x", "--supervisor", "off"),
+            "--access-log=main:x --supervisor=off",
             "without a supervisor one process serves, which is at odds with access_log = main:x",
         ),
         (
-            ("--python-log", "broken"),
-            "--python-log: plug-in python_log of shipping (poorhttp.log_sinks): relay: "
-            "RuntimeError: no relay",
+            "--python-log=broken",
+            f"--python-log: {NAMED.format('python_log')}: relay: RuntimeError: no relay",
         ),
     ],
     ids=["raises", "no-descriptor", "no-sink", "needs-main", "no-relay"],
 )
 def test_what_is_wrong_is_named(
-    options: tuple[str, ...], message: str, env: dict[str, str], tmp_path: Path
+    options: str, message: str, env: dict[str, str], tmp_path: Path
 ) -> None:
-    done = run(
-        *command("serve", "app.py", "--bind", "127.0.0.1:0", *options), cwd=tmp_path, env=env
-    )
+    words = command("serve", "app.py", "--bind", "127.0.0.1:0", *options.split())
+    done = run(*words, cwd=tmp_path, env=env)
     assert done.returncode == 3
     assert message in done.stderr
 

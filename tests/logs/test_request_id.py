@@ -11,22 +11,13 @@ from typing import Any
 import pytest
 
 from tests.testkit.client import Response
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import ROOT, Server, wait_for
 
 IDENTIFIED = "tests/apps/identified.py"
 ON = ("--request-id", "on")
 MADE = re.compile(r"[0-9a-f]{16}")
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE[0]}-{TRACE[1]}-01"
-
-CONFIG = {
-    "version": 1,
-    "formatters": {"json": {"()": "poorhttp.logs.json_formatter.JsonFormatter"}},
-    "handlers": {
-        "all": {"class": "logging.FileHandler", "filename": "all.log", "formatter": "json"}
-    },
-    "root": {"level": "INFO", "handlers": ["all"]},
-}
 
 
 def id_of(response: Response) -> str:
@@ -39,7 +30,6 @@ def id_of(response: Response) -> str:
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
-    """The objects in a log."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -62,10 +52,8 @@ def test_each_request_has_another(mode: str, tmp_path: Path) -> None:
     """Also the repeated ones of a connection, and after a restart."""
     found: list[str] = []
     for _ in range(2):
-        with (
-            Server(IDENTIFIED, mode, *json_logs(tmp_path)) as server,
-            server.connect() as connection,
-        ):
+        with Server(IDENTIFIED, mode, *json_logs(tmp_path)) as server:
+            connection = server.connect()
             found += [id_of(connection.request("GET", "/")) for _ in range(20)]
     assert len(set(found)) == 40
     assert all(MADE.fullmatch(each) for each in found)
@@ -83,9 +71,8 @@ def test_failure(mode: str, tmp_path: Path) -> None:
     (access,) = entries(tmp_path / "access")
     (error,) = [entry for entry in entries(tmp_path / "error") if entry["level"] == "error"]
     for entry in (access, error):
-        assert entry["request_id"] == made
+        assert (entry["request"], entry["request_id"]) == (1, made)
         assert (entry["trace_id"], entry["span_id"]) == TRACE
-        assert entry["request"] == 1
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["time"])
     assert error["message"] == (
         f"request 1 ({made}) GET /raise?x: the application failed: ValueError: told"
@@ -112,13 +99,10 @@ def test_ids_of_proxies(mode: str) -> None:
         assert (response.status, response.get("X-Request-ID")) == (413, "a")
 
 
-def test_ids_of_others_are_replaced(mode: str) -> None:
+def test_without_proxies(mode: str) -> None:
+    """Ids of others are replaced, that of the application is kept."""
     with Server(IDENTIFIED, mode, *ON) as server:
         assert MADE.fullmatch(id_of(server.get("/", "X-Request-ID: theirs")))
-
-
-def test_id_of_the_application(mode: str) -> None:
-    with Server(IDENTIFIED, mode, *ON) as server:
         assert server.get("/own").get_all("X-Request-ID") == ["mine"]
 
 
@@ -149,17 +133,19 @@ def test_responses_of_the_server_itself(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["threading", "gevent"])
-def test_what_the_application_logs(mode: str, tmp_path: Path) -> None:
-    """Requests that run at the same time keep theirs apart."""
-    (tmp_path / "log.json").write_text(json.dumps(CONFIG))
-    app = str(Path(IDENTIFIED).resolve())
-    options = ("--log-config", "log.json", "--access-log", "-", "--access-log-format", "json", *ON)
-    with Server(app, mode, *options, cwd=tmp_path) as server, ThreadPoolExecutor(4) as pool:
-        asked = pool.map(lambda number: server.get(f"/log?{number}"), range(4))
-        ids = {str(number): id_of(response) for number, response in enumerate(asked)}
+def test_what_the_application_logs(mode: str) -> None:
+    """Requests that run at the same time keep theirs apart; the configuration is in conf/logs."""
+    config = ("--log-config", str(ROOT / "conf/logs/logging.json"))
+    options = (*config, "--access-log", "-", "--access-log-format", "json", *ON)
+    with Server(IDENTIFIED, mode, *options) as server:
+        with ThreadPoolExecutor(4) as pool:
+            asked = pool.map(lambda number: server.get(f"/log?{number}"), range(4))
+            ids = {str(number): id_of(response) for number, response in enumerate(asked)}
         assert server.get("/raise", f"traceparent: {TRACEPARENT}").status == 500
-        wait_for(lambda: "GET /raise" in (tmp_path / "all.log").read_text(), "the error")
-    found = entries(tmp_path / "all.log")
+        for key in ('"/raise"', '"exception": "'):
+            wait_for(lambda key=key: key in server.output(), key)  # type: ignore[misc]
+        wait_for(lambda: server.output().endswith("\n"), "a whole line")
+        found = [json.loads(line) for line in server.output().splitlines()]
     for logger, said in (("wsgi.errors", "said"), ("identified", "logged")):
         logged = {entry["message"]: entry for entry in found if entry.get("logger") == logger}
         for number, made in ids.items():
@@ -170,6 +156,7 @@ def test_what_the_application_logs(mode: str, tmp_path: Path) -> None:
     access = {entry["target"]: entry for entry in found if "target" in entry}
     assert access["/log?3"]["request_id"] == ids["3"]
     (failed,) = [entry for entry in found if entry.get("exception")]
+    assert access["/raise"]["request_id"] == failed["request_id"]
     assert failed["exception"].endswith("\nValueError: told")
     assert (failed["trace_id"], failed["logger"]) == (TRACE[0], "poorhttp.error")
     started = [entry for entry in found if entry.get("logger") == "poorhttp.error"]

@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,21 +19,19 @@ SLOW = "tests/apps/slow.py"
 LIMIT = ("--slow-request", "0.3")
 
 LINE = re.compile(
-    r"warning: request (\d+) (\S+ \S+): (\d+), ([\d.]+) s: ([\d.]+) waiting for a thread, "
-    r"([\d.]+) in the application, ([\d.]+) sending\n"
+    r"warning: request \d+ (?P<line>\S+ \S+): (?P<status>\d+), (?P<total>[\d.]+) s: "
+    r"(?P<waiting>[\d.]+) waiting for a thread, (?P<application>[\d.]+) in the application, "
+    r"(?P<sending>[\d.]+) sending\n"
 )
 
 
-@dataclass
 class SlowRequest:
-    """What the log says of one request."""
+    """What the log says of one request, in seconds."""
 
-    line: str
-    status: int
-    total: float
-    waiting: float
-    application: float
-    sending: float
+    def __init__(self, found: re.Match[str]) -> None:
+        self.line, self.status = found["line"], int(found["status"])
+        self.total, self.waiting = float(found["total"]), float(found["waiting"])
+        self.application, self.sending = float(found["application"]), float(found["sending"])
 
 
 def slow_requests(server: Server, count: int, target: str = "/briefly") -> list[SlowRequest]:
@@ -45,11 +42,8 @@ def slow_requests(server: Server, count: int, target: str = "/briefly") -> list[
     """
 
     def found() -> list[SlowRequest]:
-        return [
-            SlowRequest(line, int(status), *(float(figure) for figure in figures))
-            for _, line, status, *figures in LINE.findall(server.log())
-            if f" {target}" in line
-        ]
+        requests = map(SlowRequest, LINE.finditer(server.log()))
+        return [request for request in requests if f" {target}" in request.line]
 
     wait_for(lambda: len(found()) >= count, f"{count} slow requests")
     return found()

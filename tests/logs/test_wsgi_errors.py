@@ -54,47 +54,48 @@ ENDS = ("close", "with", "detach", "buffer", "raw", "standard", "shutdown", "des
 LOGS = {"stderr": ("-", "text"), "file": ("error.log", "text"), "json": ("error.log", "json")}
 
 
-def serve(mode: str, tmp_path: Path, log: str) -> Server:
-    (tmp_path / "app.py").write_text(APPLICATION)
-    place, form = LOGS[log]
-    options = ("--error-log", place, "--error-log-format", form)
-    return Server("app.py", mode, *options, cwd=tmp_path, tracebacks=True)
+class Talking(Server):
+    """A server of the application with one of `LOGS`."""
 
+    def __init__(self, mode: str, folder: Path, log: str) -> None:
+        (folder / "app.py").write_text(APPLICATION)
+        place, form = LOGS[log]
+        self._file = None if place == "-" else folder / place
+        options = ("--error-log", place, "--error-log-format", form)
+        super().__init__("app.py", mode, *options, cwd=folder, tracebacks=True)
 
-def wait_text(server: Server, tmp_path: Path, log: str, text: str) -> None:
-    """Wait until a text is in the log."""
-    wait_for(lambda: text in text_of(server, tmp_path, log), f"{text!r} in the log")
+    def text(self) -> str:
+        return self._file.read_text() if self._file else self.log()
 
-
-def text_of(server: Server, tmp_path: Path, log: str) -> str:
-    return server.log() if log == "stderr" else (tmp_path / "error.log").read_text()
+    def wait_text(self, text: str) -> None:
+        wait_for(lambda: text in self.text(), f"{text!r} in the log")
 
 
 @pytest.mark.parametrize(("mode", "log"), each_value(DIFFERENT, LOGS), indirect=["mode"])
 def test_a_stream_that_was_closed_is_written(mode: str, log: str, tmp_path: Path) -> None:
-    with serve(mode, tmp_path, log) as server, server.connect() as connection:
+    with Talking(mode, tmp_path, log) as server, server.connect() as connection:
         for end in ENDS:
             assert connection.request("GET", f"/do?{end}").status == 200, end
             assert connection.request("GET", f"/say?after-{end}").status == 200, end
-            wait_text(server, tmp_path, log, f"after-{end}")
+            server.wait_text(f"after-{end}")
 
 
 @pytest.mark.parametrize(
     ("mode", "log"), [*each_value(DIFFERENT, LOGS), ("asyncio", "file")], indirect=["mode"]
 )
 def test_text_without_a_line_end_is_not_joined(mode: str, log: str, tmp_path: Path) -> None:
-    with serve(mode, tmp_path, log) as server, server.connect() as connection:
+    with Talking(mode, tmp_path, log) as server, server.connect() as connection:
         for number in range(3):
             assert connection.request("GET", f"/say?part-{number}").status == 200
             # Before the next request.
-            wait_text(server, tmp_path, log, f"part-{number}")
+            server.wait_text(f"part-{number}")
         assert connection.request("GET", "/fail?failing").status == 500
-        text = text_of(server, tmp_path, log)
+        text = server.text()
         lines = [line for line in text.splitlines() if "part-" in line or "failing" in line]
         assert [line.count("part-") for line in lines if "part-" in line] == [1, 1, 1]
         if log != "json":
             assert [line for line in lines if "part-" in line] == ["part-0", "part-1", "part-2"]
-            wait_text(server, tmp_path, log, "\nfailing\n")
+            server.wait_text("\nfailing\n")
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -102,10 +103,10 @@ def test_text_without_a_line_end_is_not_joined(mode: str, log: str, tmp_path: Pa
 def test_requests_at_the_same_time_have_lines_of_their_own(
     mode: str, log: str, tmp_path: Path
 ) -> None:
-    with serve(mode, tmp_path, log) as server:
+    with Talking(mode, tmp_path, log) as server:
         connections = [server.connect(), server.connect()]
         for number, connection in enumerate(connections):
             connection.send_request("GET", f"/meet?{tmp_path}/turn{number}")
         assert [each.response().status for each in connections] == [200, 200]
         for text in ("00 01 02", "10 11 12"):
-            wait_text(server, tmp_path, log, text)
+            server.wait_text(text)

@@ -12,13 +12,14 @@ import pytest
 from tests.conftest import Serve
 from tests.testkit.client import BadResponse
 from tests.testkit.process import children
-from tests.testkit.server import (
-    ROOT,
-    Server,
-    wait_for,
-)
+from tests.testkit.server import ROOT, Server, wait_for
 
 ROBUST = str(ROOT / "tests/apps/robust.py")
+
+
+@pytest.fixture
+def server(serve: Serve) -> Server:
+    return serve(ROBUST, tracebacks=True)
 
 
 def lives(server: Server) -> None:
@@ -27,34 +28,22 @@ def lives(server: Server) -> None:
     assert "is replaced" not in server.log()
 
 
-def workers(server: Server) -> set[int]:
-    return set(children(server.process.pid))
-
-
-# Exceptions
-
-
 @pytest.mark.parametrize("path", ["/surrogate", "/unspeakable"])
-def test_exceptions_that_cannot_be_shown(serve: Serve, path: str) -> None:
-    server = serve(ROBUST, tracebacks=True)
+def test_exceptions_that_cannot_be_shown(server: Server, path: str) -> None:
     for _ in range(3):
         assert server.get(path).status == 500
     lives(server)
 
 
-def test_start_response_without_headers(serve: Serve) -> None:
-    server = serve(ROBUST, tracebacks=True)
+def test_start_response_without_headers(server: Server) -> None:
     assert server.get("/no_headers").status == 500
-    server.wait_log("TypeError: ")
-    wait_for(
-        lambda: re.search(r"TypeError: .*start_response.*", server.log()), "a TypeError that helps"
-    )
+    helps = re.compile(r"TypeError: .*start_response.*")
+    wait_for(lambda: helps.search(server.log()), "a TypeError that helps")
 
 
 @pytest.mark.each_mode
-def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
+def test_earlier_answers_are_sent_before_one_that_is_cut(server: Server) -> None:
     """Although its beginning still waits for the client when it fails."""
-    server = serve(ROBUST, tracebacks=True)
     for _ in range(5):
         with server.connect() as connection:
             line = "GET {} HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -67,25 +56,19 @@ def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
     lives(server)
 
 
-def test_end_of_a_connection_is_no_end_of_an_answer(serve: Serve) -> None:
+def test_end_of_a_connection_is_no_end_of_an_answer(server: Server) -> None:
     """To HTTP/1.0 nothing else tells that an answer is complete; one that is not is reset."""
-    connection = serve(ROBUST, tracebacks=True).connect()
+    connection = server.connect()
     connection.send_request("GET", "/wrong_late", version="HTTP/1.0")
     with pytest.raises(ConnectionResetError):
         list(iter(lambda: connection.socket.recv(65_536), b""))
-
-
-# Bodies
-
-
-# Forks
 
 
 @pytest.mark.each_mode
 def test_fork_in_a_handler(mode: str) -> None:
     """The child's way back ends it, without a word to the client."""
     with Server(ROBUST, mode, tracebacks=True) as server:
-        serving = workers(server)
+        serving = set(children(server.process.pid))
         for target in ("/fork?exit", "/fork?raise", "/fork?return", "/fork_between"):
             connection = server.connect()
             answer = connection.request("GET", target)
@@ -103,8 +86,8 @@ def test_fork_in_a_handler(mode: str) -> None:
 
 
 @pytest.mark.each_mode
-def test_connection_ends_although_a_child_lives_on(serve: Serve) -> None:
-    connection = serve(ROBUST, tracebacks=True).connect()
+def test_connection_ends_although_a_child_lives_on(server: Server) -> None:
+    connection = server.connect()
     child = int(connection.request("GET", "/child").body)
     try:
         assert connection.request("GET", "/pid", "Connection: close").status == 200
@@ -113,30 +96,15 @@ def test_connection_ends_although_a_child_lives_on(serve: Serve) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-# Logs
-
-
-def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    with Server(ROBUST, mode, "--access-log", str(path), tracebacks=True) as server:
-        with pytest.raises(BadResponse):
-            server.get("/wrong_chunk")
-        wait_for(lambda: "/wrong_chunk" in path.read_text(), "the line in the access log")
-
-
-def is_connected(server: Server, port: int) -> bool:
-    """Whether the server's end of the connection to our `port` is open, as the kernel sees it."""
-    ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "
-    return ends in Path("/proc/net/tcp").read_text()
-
-
 @pytest.mark.each_mode
 def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
     with Server(ROBUST, mode, "--log-level", "info") as server:
         connection = server.enter(tmp_path / "gate", "/gated_file")
         port = connection.socket.getsockname()[1]
+        # The server's end of the connection, as the kernel sees it.
+        ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "
         connection.reset()
-        wait_for(lambda: not is_connected(server, port), "the reset at the server")
+        wait_for(lambda: ends not in Path("/proc/net/tcp").read_text(), "the reset at the server")
         (tmp_path / "gate").touch()
         wait_for(lambda: re.search("info.* left ", server.log()), "that the client left")
         assert "error" not in server.log()

@@ -32,10 +32,8 @@ def server(serve: Serve) -> Server:
 
 def says(server: Server, target: str, what: str, before: int, method: str = "GET") -> None:
     """Wait for the one line of the log that says what was wrong with a request, behind `before`."""
-    line = re.compile(
-        rf"^\S+Z \[\d+ worker \d\] error: request \d+ {method} {re.escape(target)}: {what}$",
-        re.MULTILINE,
-    )
+    request = rf"request \d+ {method} {re.escape(target)}"
+    line = re.compile(rf"^\S+Z \[\d+ worker \d\] error: {request}: {what}$", re.MULTILINE)
     wait_for(lambda: line.search(server.log(), before), f"{line.pattern} in the log")
     assert len(line.findall(server.log(), before)) == 1
 
@@ -57,56 +55,43 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(
-    ("mode", "where", "how"),
-    each_value(DIFFERENT, ("called", "started", "iter", "first"), FAILURES),
-    indirect=["mode"],
-)
-def test_failure_before_content(server: Server, where: str, how: str) -> None:
-    target, before = f"/failing/{where}?{how}", len(server.log())
-    with server.connect() as connection:
-        response = connection.request("GET", target)
-        assert (response.status, response.body) == (500, b"500 Internal Server Error\n")
-    says(server, target, f"the application failed: {SAID[how]}", before)
-    assert server.get("/pid").status == 200
+#: Where applications fail, by what the client sees: a 500, a cut response, nothing of it.
+BEFORE, BEHIND, CLOSE = ("called", "started", "iter", "first"), ("between", "after"), ("close",)
 
 
 @pytest.mark.parametrize(
     ("mode", "where", "how"),
-    each_value(DIFFERENT, ("between", "after"), FAILURES),
+    [row for where in (BEFORE, BEHIND, CLOSE) for row in each_value(DIFFERENT, where, FAILURES)],
     indirect=["mode"],
 )
-def test_failure_behind_content(server: Server, where: str, how: str) -> None:
+def test_failure(server: Server, where: str, how: str) -> None:
     target, before = f"/failing/{where}?{how}", len(server.log())
     with server.connect() as connection:
         connection.send_request("GET", target)
         connection.send_request("GET", "/pid")
-        answer = connection.rest()
-    assert answer.endswith(b"first \r\n" if where == "between" else b"second\r\n")
-    assert answer.count(b"HTTP/1.1") == 1
+        if where in BEHIND:
+            answer = connection.rest()
+            assert answer.endswith(b"first \r\n" if where == "between" else b"second\r\n")
+            assert answer.count(b"HTTP/1.1") == 1
+        else:
+            whole = (200, b"first second"), (500, b"500 Internal Server Error\n")
+            response = connection.response()
+            assert (response.status, response.body) == whole[where in BEFORE]
+            assert connection.response().status == 200
     says(server, target, f"the application failed: {SAID[how]}", before)
     assert server.get("/pid").status == 200
 
 
-@pytest.mark.parametrize("how", FAILURES)
-def test_failure_in_close(server: Server, how: str) -> None:
-    """The answer is whole by then, and the connection goes on."""
-    target, before = f"/failing/close?{how}", len(server.log())
-    with server.connect() as connection:
-        assert connection.request("GET", target).body == b"first second"
-        assert connection.request("GET", "/pid").status == 200
-    says(server, target, f"the application failed: {SAID[how]}", before)
-
-
 def test_failure_while_another_thread_writes_the_response(server: Server) -> None:
     """A request in use is not one of the process that forked this one: the worker goes on."""
-    before = server.get("/pid").body
+    before = children(server.process.pid)
     for _ in range(10):
         begins, target = len(server.log()), f"/fail_beside?{next(tokens)}"
         with server.connect() as connection:
             connection.send_request("GET", target)
             says(server, target, f"the application failed: {SAID['exception']}", begins)
-    assert server.get("/pid").body == before
+    assert server.get("/pid").status == 200
+    assert children(server.process.pid) == before
 
 
 @pytest.mark.each_mode
@@ -120,15 +105,15 @@ def test_generator_that_ignores_its_end(server: Server) -> None:
 
 # What is no answer
 
-EXPECTED = r"; an iterable of bytes was expected \(PEP 3333\)"
+RETURNED = r"TypeError: the application returned {}; an iterable of bytes was expected \(PEP 3333\)"
 PIECE = r"a piece of the body must be bytes \(PEP 3333\), not "
 NO_ANSWER = {
-    "/returned/none": "TypeError: the application returned None" + EXPECTED,
-    "/returned/number": "TypeError: the application returned an int" + EXPECTED,
-    "/returned/text": "TypeError: the application returned a str" + EXPECTED,
-    "/returned/bytes": "TypeError: the application returned a bytes" + EXPECTED,
-    "/returned/dict": "TypeError: the application returned a dict" + EXPECTED,
-    "/returned/object": "TypeError: the application returned an object" + EXPECTED,
+    "/returned/none": RETURNED.format("None"),
+    "/returned/number": RETURNED.format("an int"),
+    "/returned/text": RETURNED.format("a str"),
+    "/returned/bytes": RETURNED.format("a bytes"),
+    "/returned/dict": RETURNED.format("a dict"),
+    "/returned/object": RETURNED.format("an object"),
     "/returned/list-of-text": f"TypeError: {PIECE}str",
     "/returned/list-of-numbers": f"TypeError: {PIECE}int",
     "/returned/tuple-of-none": f"TypeError: {PIECE}NoneType",
@@ -169,29 +154,19 @@ def test_start_response_behind_content(server: Server) -> None:
         ("/endless_length", "0,1000", "close"),
         ("/endless_204", "0,1", "reset"),
         ("/endless_write", "0,1", "close"),
+        # Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
+        ("/endless", "0,100", "stays"),
+        ("/endless", "0.01,65536", "stays"),
     ],
 )
-def test_endless_answer_ends_when_its_client_leaves(
-    server: Server, path: str, what: str, how: str
-) -> None:
-    token = next(tokens)
-    connection = server.connect()
-    connection.send_request("GET", f"{path}/{what}?{token}")
-    server.wait_log(f"begun {token}\n")
-    getattr(connection, how)()
-    server.wait_log(f"closed {token}\n")
-    assert server.get("/pid").status == 200
-
-
-# Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
-@pytest.mark.parametrize(
-    ("mode", "what"), each_value(DIFFERENT, ["0,100", "0.01,65536"]), indirect=["mode"]
-)
-def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> None:
-    """At the write deadline, also where only one thread could see to it."""
+def test_endless_answer_ends(server: Server, path: str, what: str, how: str) -> None:
+    """When its client leaves, or at the write deadline, where only one thread could see to it."""
     token = next(tokens)
     with server.connect() as connection:
-        connection.send_request("GET", f"/endless/{what}?{token}")
+        connection.send_request("GET", f"{path}/{what}?{token}")
+        server.wait_log(f"begun {token}\n")
+        if how != "stays":
+            getattr(connection, how)()
         server.wait_log(f"closed {token}\n")
     assert server.get("/pid").status == 200
 
@@ -248,32 +223,29 @@ def test_client_that_has_finished_sending_waits_for_its_answer(server: Server) -
 
 # What ends a process
 
-HOW = {
-    "abort": "was killed by SIGABRT",
-    "kill": "was killed by SIGKILL",
-    "exit": "ended with 7",
-    "realtime": f"was killed by signal {signal.SIGRTMIN + 1}",
-}
-
 
 def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
+    """A connection to each worker, with its process."""
     found: dict[int, Connection] = {}
-    wait_for(lambda: len(found) == server.workers or found_another(server, found), "every worker")
+
+    def has_all() -> bool:
+        connection = server.connect()
+        found.setdefault(int(connection.request("GET", "/pid").body), connection)
+        return len(found) == server.workers
+
+    wait_for(has_all, "every worker")
     return list(found.items())
 
 
-def found_another(server: Server, found: dict[int, Connection]) -> bool:
-    connection = server.connect()
-    pid = int(connection.request("GET", "/pid").body)
-    found.setdefault(pid, connection)
-    return len(found) == server.workers
-
-
 @pytest.mark.parametrize(
-    ("mode", "how"),
-    [("forking", "exit"), ("threading", "realtime"), ("gevent", "kill")],
+    ("mode", "how", "what"),
+    [
+        ("forking", "exit", "ended with 7"),
+        ("threading", "realtime", f"was killed by signal {signal.SIGRTMIN + 1}"),
+        ("gevent", "kill", "was killed by SIGKILL"),
+    ],
 )
-def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
+def test_worker_dies(mode: str, how: str, what: str, tmp_path: Path) -> None:
     """Its client sees it, others do not; it is replaced, and the log says which request it was."""
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (_, other), (dying, connection) = of_each_worker(server)
@@ -284,21 +256,10 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
             connection.response()
         (tmp_path / "gate").touch()
         assert other.response().body == b"waited"
-        line = rf"error: worker {dying} {HOW[how]} and is replaced; it had in flight: "
+        line = rf"error: worker {dying} {what} and is replaced; it had in flight: "
         line += rf"request \d+ GET /die/{how}\?q\n"
         wait_for(lambda: re.search(line, server.log()), line)
         assert dying not in {pid for pid, _ in of_each_worker(server)}
-
-
-def workers(server: Server) -> set[int]:
-    return set(children(server.process.pid))
-
-
-def mourned(server: Server, pid: int) -> str:
-    """What the log says of a worker that was killed."""
-    line = re.compile(rf"worker {pid} was killed .*\n")
-    wait_for(lambda: line.search(server.log()), line.pattern)
-    return str(line.findall(server.log())[0])
 
 
 def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
@@ -307,8 +268,10 @@ def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
         for target in ("/keep/list", "/keep/iterator", "/keep/fail", "/pid"):
             assert connection.request("GET", target).status == (500 if "fail" in target else 200)
         os.kill(pid, signal.SIGKILL)
+        line = re.compile(rf"worker {pid} was killed .*\n")
+        wait_for(lambda: line.search(server.log()), line.pattern)
         # The last one may have been killed just behind its answer.
-        assert "/keep" not in mourned(server, pid)
+        assert "/keep" not in line.findall(server.log())[0]
 
 
 @pytest.mark.parametrize("mode", ["gevent"])
@@ -365,9 +328,6 @@ def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Pa
         server.ended()
 
 
-# Where it was when it died
-
-
 #: Of an archive that has another encoding than UTF-8, the import hook cannot show the source.
 IN_LATIN_1 = """\
 # -*- coding: latin-1 -*-
@@ -412,11 +372,6 @@ def test_crash_leaves_a_traceback(mode: str, tmp_path: Path) -> None:
     with Server(FAULTY, mode, *options, tracebacks=True) as server:
         with pytest.raises(Closed):
             server.get("/die/segv")
-        wait_for(
-            lambda: re.search(
-                r'Fatal Python error: Segmentation fault\n(.*\n)+?.*faulty.py", line \d+ in die\n',
-                path.read_text(),
-            ),
-            "the place of the crash",
-        )
+        place = r'Fatal Python error: Segmentation fault\n(.*\n)+?.*faulty.py", line \d+ in die\n'
+        wait_for(lambda: re.search(place, path.read_text()), "the place of the crash")
         server.kill()

@@ -30,10 +30,20 @@ APP = "tests/apps/asgi.py"
 LOOP = ("--asgi-loop", "asyncio")
 
 
+def serve(*options: str, app: str = f"{APP}:app", **more: Any) -> Server:
+    return Server(app, "asyncio", *LOOP, *options, **more)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--http2", "on", tracebacks=True) as running:
+    with serve("--http2", "on", tracebacks=True) as running:
         yield running
+
+
+def scope_of(response: Any) -> dict[str, Any]:
+    """What the application was told of the request, which it has answered with it."""
+    found: dict[str, Any] = literal_eval(response.body.decode())
+    return found
 
 
 def events(server: Server) -> list[str]:
@@ -47,15 +57,12 @@ def wait_event(server: Server, event: str) -> None:
 
 def test_scope(server: Server) -> None:
     connection = server.connect()
-    target = "/scope?a=%20b"
     fields = ("X-A: 1", "X_A: 2", "Cookie: a=b", "cookie: c=d", "x-b: \xe9")
     for _ in range(2):
         # The head of the second request is known, and what the application has changed is not kept.
-        response = connection.request("GET", target, *fields)
-        scope: dict[str, Any] = literal_eval(response.body.decode())
+        scope = scope_of(connection.request("GET", "/scope?a=%20b", *fields))
         port = connection.socket.getsockname()[1]
-        headers = scope.pop("headers")
-        assert headers == [
+        assert scope.pop("headers") == [
             (b"host", b"test"),
             (b"x-a", b"1"),
             (b"x-b", b"\xe9"),
@@ -85,20 +92,16 @@ def test_scope(server: Server) -> None:
 
 
 def test_files_that_are_not_offered() -> None:
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--no-asgi-pathsend") as server:
-        scope = literal_eval(server.get("/scope").body.decode())
+    with serve("--no-asgi-pathsend") as server:
+        scope = scope_of(server.get("/scope"))
     assert {*scope["extensions"]} == {"http.response.early_hint", "http.response.trailers"}
 
 
 def test_environ_for_hooks() -> None:
     """Hooks of other plug-ins see the names of WSGI."""
     pairs = [(b"content-type", b"a/b"), (b"content-length", b"3"), (b"x-a", b"1"), (b"x-a", b"2")]
-    scope: dict[str, Any] = {
-        "method": "POST",
-        "path": "/",
-        "query_string": b"",
-        "http_version": "1.1",
-    }
+    scope: dict[str, Any] = {"method": "POST", "path": "/", "query_string": b""}
+    scope["http_version"] = "1.1"
     scope |= {"scheme": "http", "client": None, "server": ("a", 80), "headers": pairs}
     environ = environ_of(scope)
     names = ("CONTENT_TYPE", "CONTENT_LENGTH", "HTTP_X_A", "HTTP_CONTENT_TYPE")
@@ -109,13 +112,12 @@ def test_bodies(server: Server) -> None:
     """Bodies are given in parts while they come, and as a whole in one system call."""
     connection = server.connect()
     assert connection.request("POST", "/echo", body=b"ab" * 500_000).body == b"1000000 {97, 98}"
-    connection.send(
-        b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
-    )
+    chunked = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection.send(chunked + b"3\r\nabc\r\n")
     wait_event(server, "got 3")
     connection.send(b"2\r\nde\r\n0\r\n\r\n")
     assert connection.response().body.startswith(b"5 ")
-    connection.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n")
+    connection.send(chunked + b"x\r\n")
     assert connection.response().status == 400
 
 
@@ -124,9 +126,7 @@ def test_pieces(server: Server, tmp_path: Path) -> None:
     connection.send_request("GET", f"/pieces?{gate}")
     assert connection.socket.recv(1) == b"H"
     gate.touch()
-    rest = b""
-    while not rest.endswith(b"0\r\n\r\n"):
-        rest += connection.socket.recv(10_000)
+    rest = receive_until(connection, b"0\r\n\r\n")
     assert b"Transfer-Encoding: chunked\r\n" in rest
     assert connection.request("HEAD", "/pieces").status == 200
     assert connection.request("GET", "/").body == b"asgi"
@@ -135,7 +135,7 @@ def test_pieces(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [(), ("--compress",)])
 def test_files_and_early_hints(options: tuple[str, ...]) -> None:
     content = (ROOT / APP).read_bytes()
-    with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+    with serve(*options, tracebacks=True) as server:
         connection = server.connect()
         response = connection.request("GET", f"/file?{ROOT / APP}", "Accept-Encoding: gzip")
         assert (gzip.decompress(response.body) if options else response.body) == content
@@ -163,25 +163,21 @@ def test_parts_of_files(server: Server, tmp_path: Path) -> None:
 
 
 def test_clients_that_read_slowly_and_leave() -> None:
-    # Nothing of responses is written to a file.
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--spool-limit", "0") as server:
-        read_slowly_and_leave(server)
-
-
-def read_slowly_and_leave(server: Server) -> None:
     size = 30_000_000
-    slow = server.connect()
-    slow.send_request("GET", f"/large?{size}")
-    assert slow.socket.recv(1, socket.MSG_PEEK) == b"H"
-    # The application waits, and others are answered.
-    assert "half" not in events(server)
-    assert len(slow.response().body) == 2 * size
-    wait_event(server, "sent")
-    with Connection(("127.0.0.1", server.port)) as leaver:
-        leaver.send_request("GET", "/left")
-        wait_event(server, "waits")
-    wait_event(server, "left")
-    wait_for(lambda: any("an OSError" in each for each in events(server)), "an OSError of send")
+    # Nothing of responses is written to a file.
+    with serve("--spool-limit", "0") as server:
+        slow = server.connect()
+        slow.send_request("GET", f"/large?{size}")
+        assert slow.socket.recv(1, socket.MSG_PEEK) == b"H"
+        # The application waits, and others are answered.
+        assert "half" not in events(server)
+        assert len(slow.response().body) == 2 * size
+        wait_event(server, "sent")
+        with Connection(("127.0.0.1", server.port)) as leaver:
+            leaver.send_request("GET", "/left")
+            wait_event(server, "waits")
+        wait_event(server, "left")
+        wait_for(lambda: any("an OSError" in each for each in events(server)), "an OSError of send")
 
 
 def test_fields_about_the_connection(server: Server) -> None:
@@ -220,16 +216,16 @@ def test_http2(scheme: str, tmp_path: Path) -> None:
         *("--tls-certificate", str(tmp_path / "pem"), "--mount", f"/scope={APP}:app"),
     )
     bind = ("127.0.0.1:0", "https://127.0.0.1:0")
-    with Server(f"{APP}:app", "asyncio", *LOOP, *options, bind=bind, tracebacks=True) as server:
+    with serve(*options, bind=bind, tracebacks=True) as server:
         address: Any = ("127.0.0.1", server.port)
         with http2_client.Client(
             address if scheme == "http" else http2_client.tls(server, "h2"), window=10_000
         ) as client:
             fields = ("x-forwarded-for", "9.9.9.9"), ("x-forwarded-proto", "https")
-            scope = literal_eval(client.get("/scope", *fields).body.decode())
+            scope = scope_of(client.get("/scope", *fields))
             names = ("http_version", "client", "scheme", "root_path")
             assert [scope[name] for name in names] == ["2", ("9.9.9.9", 0), "https", "/scope"]
-            scope = literal_eval(client.get("/scope").body.decode())
+            scope = scope_of(client.get("/scope"))
             assert (scope["client"][0], scope["scheme"]) == ("127.0.0.1", scheme)
 
             upload = client.begin("/echo", method="POST", ended=False)
@@ -256,29 +252,26 @@ def test_http2(scheme: str, tmp_path: Path) -> None:
 
 
 def test_tls_extension(tmp_path: Path) -> None:
-    certificate().write(tmp_path / "server.pem")
+    pem = tls_client.write(tmp_path, "server.pem", certificate().issued)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "clients.pem"))
     client = authority.issue_cert("anna.example", common_name="Anna")
-    key = ("--tls-certificate", str(tmp_path / "server.pem"), "--tls-key")
-    options = (*key, str(tmp_path / "server.pem"), "--tls-client-ca", str(tmp_path / "clients.pem"))
-    with Server(f"{APP}:app", "asyncio", *LOOP, *options, bind=tls_client.BIND) as server:
-        made = tls_client.context("1.3", client=client)
-        with tls_client.connected(server, made=made) as sock:
-            sock.sendall(b"GET /scope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            received = b"".join(iter(lambda: sock.recv(65536), b""))
-    scope = literal_eval(received.partition(b"\r\n\r\n")[2].decode())
+    options = ("--tls-certificate", pem, "--tls-client-ca", str(tmp_path / "clients.pem"))
+    made = tls_client.context("1.3", client=client)
+    with serve(*options, bind=tls_client.BIND) as server, server.connect() as connection:
+        connection.socket = made.wrap_socket(connection.socket, server_hostname="localhost")
+        scope = scope_of(connection.request("GET", "/scope"))
     found = scope["extensions"]["tls"]
     assert (found["tls_version"], found["client_cert_error"]) == (0x0304, None)
     assert found["cipher_suite"] in (0x1301, 0x1302, 0x1303)
     assert found["client_cert_name"].startswith("CN=Anna,")
-    pem = client.cert_chain_pems[0].bytes().decode()
-    assert found["client_cert_chain"][0].strip() == pem.strip()
+    pem_of_client = client.cert_chain_pems[0].bytes().decode()
+    assert found["client_cert_chain"][0].strip() == pem_of_client.strip()
     assert scope["scheme"] == "https"
 
 
 def test_too_many_requests() -> None:
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--asgi-concurrency", "1") as server:
+    with serve("--asgi-concurrency", "1") as server:
         with Connection(("127.0.0.1", server.port)) as waits:
             waits.send_request("GET", "/left")
             wait_for(lambda: server.get("/").status == 503, "a refusal")
@@ -292,7 +285,7 @@ def test_blocked_loop(tmp_path: Path) -> None:
     """Its line is named, and who waits for it longer than `queue_timeout` is refused."""
     free = tmp_path / "free"
     options = ("--slow-request", "0.2", "--queue-timeout", "0.1")
-    with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+    with serve(*options, tracebacks=True) as server:
         connection, late = server.connect(), server.connect()
         connection.send_request("GET", f"/block?{free}")
         said = "for 0.2 s (slow_request) the event loop is blocked in"
@@ -309,7 +302,7 @@ def test_blocked_loop(tmp_path: Path) -> None:
 
 def test_requests_that_are_counted() -> None:
     """A worker is replaced behind so many, and no request is lost."""
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--max-requests", "5") as server:
+    with serve("--max-requests", "5") as server:
 
         def is_replaced_twice() -> bool:
             assert server.get("/behind").body == b"all"
@@ -320,13 +313,11 @@ def test_requests_that_are_counted() -> None:
 
 def test_tasks_in_stacks(tmp_path: Path) -> None:
     admin = ("--admin", f"unix:{tmp_path / 'admin'}")
-    with Server(f"{APP}:app", "asyncio", *LOOP, *admin) as server:
+    with serve(*admin) as server:
         server.connect().send_request("GET", "/sleep")
         wait_event(server, "sleeps")
         said = run_command("ctl", "stacks", *admin).stdout
-        found = re.search(
-            r"task \S+ runs request \d+ GET /sleep for .*\n    app  (\S+):\d+\n", said
-        )
+        found = re.search(r"task \S+ runs request \d+ GET /sleep .*\n    app  (\S+):\d+\n", said)
         assert found, said
         assert found[1] == str(ROOT / APP)
         assert "idle" in said.partition("no stack is known")[0], said
@@ -343,7 +334,7 @@ def test_mode_of_asgi_applications(tmp_path: Path) -> None:
 
 
 def test_error_pages() -> None:
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--debug", "on", tracebacks=True) as server:
+    with serve("--debug", "on", tracebacks=True) as server:
         for path in ("/fail?early", "/answered"):
             response = server.get(path, "Accept: text/html")
             assert response.status == 500
@@ -358,45 +349,20 @@ def test_context_of_each_request(server: Server) -> None:
     assert [server.get(f"/context?{number}").body for number in (1, 2)] == [b"0 1", b"0 2"]
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "words"),
-    [
-        ("early", 500, "RuntimeError: meant to fail: early"),
-        ("nothing", 500, "RuntimeError: the application returned without a response"),
-        ("cancelled", 500, "CancelledError"),
-        ("order", 500, "RuntimeError: http.response.body was sent before http.response.start"),
-        ("split", 500, "ValueError: header a: a control character would split the response"),
-        ("late", 200, "RuntimeError: meant to fail: late"),
-        ("behind", 200, "failed behind its response to GET '/fail': RuntimeError"),
-    ],
-)
-def test_failures(server: Server, query: str, status: int, words: str) -> None:
-    start = server.log_size()
-    connection = server.connect()
-    connection.send_request("GET", f"/fail?{query}")
-    if query == "late":
-        assert connection.socket.recv(10_000).startswith(b"HTTP/1.1 200")
-        wait_for(lambda: not connection.socket.recv(10_000), "the end of an incomplete response")
-    else:
-        assert connection.response().status == status
-    wait_for(lambda: words in server.log(start), f"{words} in the log")
-    assert server.get("/").body == b"asgi"
-
-
 def test_wsgi_beside_asgi() -> None:
     mounts = ("--mount", f"/old={APP}:wsgi", "--static", "/files=tests/apps")
-    with Server(f"{APP}:app", "asyncio", *LOOP, *mounts) as server:
+    with serve(*mounts) as server:
         assert server.get("/new").body == b"asgi"
-        response = server.connect().request("POST", "/old/x", body=b"abc")
+        response = server.request("POST", "/old/x", body=b"abc")
         assert literal_eval(response.body.decode()) == (False, "/old", "/x", 3)
         assert server.get("/files/asgi.py").body.startswith(b'"""An ASGI')
 
 
 def test_asgi_below_a_prefix() -> None:
-    with Server(f"{APP}:wsgi", "asyncio", *LOOP, "--mount", f"/scope={APP}:app") as server:
-        response = server.connect().request("POST", "/old", body=b"abc")
+    with serve("--mount", f"/scope={APP}:app", app=f"{APP}:wsgi") as server:
+        response = server.request("POST", "/old", body=b"abc")
         assert literal_eval(response.body.decode()) == (False, "", "/old", 3)
-        scope = literal_eval(server.get("/scope").body.decode())
+        scope = scope_of(server.get("/scope"))
         assert (scope["root_path"], scope["path"]) == ("/scope", "/scope")
 
 
@@ -408,7 +374,7 @@ def test_stop_of_requests_that_take_too_long(target: str, tmp_path: Path) -> Non
     """
     notes = tmp_path / "notes"
     env = {"NOTES": str(notes), "POORHTTP_GRACEFUL_TIMEOUT": "1"}
-    with Server(f"{APP}:app", "asyncio", *LOOP, "--drain-timeout", "0", env=env) as server:
+    with serve("--drain-timeout", "0", env=env) as server:
         server.connect().send_request("GET", target)
         wait_event(server, "sleeps")
         server.process.send_signal(signal.SIGTERM)
@@ -422,7 +388,7 @@ def test_stop_of_wsgi_without_a_main_process(tmp_path: Path) -> None:
     """What takes too long is cut off, and what waits for a thread behind it is not run any more."""
     gate, options = tmp_path / "gate", ("--supervisor", "off", "--threads", "1")
     env = {"POORHTTP_GRACEFUL_TIMEOUT": "0.5"}
-    with Server("tests/apps/gate.py", "asyncio", *LOOP, *options, env=env) as server:
+    with serve(*options, app="tests/apps/gate.py", env=env) as server:
         server.enter(gate)
         server.connect().send_request("GET", f"/wait?{gate}-never")
         server.process.send_signal(signal.SIGTERM)
@@ -434,7 +400,7 @@ def test_stop_of_wsgi_without_a_main_process(tmp_path: Path) -> None:
 
 def test_stop_waits_for_what_goes_on_behind_a_response(tmp_path: Path) -> None:
     gate, notes = tmp_path / "gate", tmp_path / "notes"
-    with Server(f"{APP}:app", "asyncio", *LOOP, env={"NOTES": str(notes)}) as server:
+    with serve(env={"NOTES": str(notes)}) as server:
         assert server.get(f"/behind?{gate}").body == b"all"
         wait_event(server, "behind")
         server.leave()
@@ -449,28 +415,12 @@ def test_stop_waits_for_what_goes_on_behind_a_response(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("path", "verb"), [("/sleep", "waits"), ("/block", "is")])
 def test_request_timeout(path: str, verb: str) -> None:
     options = ("--request-timeout", "0.5")
-    with Server(f"{APP}:app", "asyncio", *LOOP, *options, tracebacks=True) as server:
+    with serve(*options, tracebacks=True) as server:
         assert server.get(f"/file?{ROOT / APP}").status == 200
         assert server.get(path).status == 504
         assert "GET /file" not in server.log()
         server.wait_log(f"(request_timeout) the application {verb} in {ROOT / APP}:")
         assert server.get("/").body == b"asgi"
-
-
-@pytest.mark.parametrize(
-    ("how", "option", "words"),
-    [
-        ("raises", "auto", "the startup failed: RuntimeError: no database"),
-        ("fails", "auto", "the startup failed: RuntimeError: no database"),
-        ("unknown", "on", "the startup failed: ValueError: only http"),
-    ],
-)
-def test_startup_that_fails(how: str, option: str, words: str) -> None:
-    options = ("--mode", "asyncio", *LOOP, "--asgi-lifespan", option)
-    serve = ("serve", f"{APP}:app", "--bind", "127.0.0.1:0")
-    done = run_command(*serve, *options, env={"LIFESPAN": how})
-    assert done.returncode == 4, done.stderr
-    assert f"poorhttp: {APP}:app (lifespan): {words}" in done.stderr
 
 
 def test_stop_during_a_startup(tmp_path: Path) -> None:
@@ -484,10 +434,3 @@ def test_stop_during_a_startup(tmp_path: Path) -> None:
         assert server.wait() == 0
         assert notes.read_text() == "waits\nwoken\n"
         assert server.log() == ""
-
-
-@pytest.mark.parametrize(("how", "option"), [("unknown", "auto"), ("fails", "off")])
-def test_applications_without_lifespan(how: str, option: str) -> None:
-    options = (*LOOP, "--asgi-lifespan", option)
-    with Server(f"{APP}:app", "asyncio", *options, env={"LIFESPAN": how}) as server:
-        assert server.get("/").body == b"asgi"

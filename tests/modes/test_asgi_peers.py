@@ -16,7 +16,7 @@ from tests.modes.test_asgi_websocket import HANDSHAKE
 from tests.support import http2_client
 from tests.support.forked_command import run_command
 from tests.support.http2_client import Client
-from tests.testkit.client import BadResponse, Closed, Connection
+from tests.testkit.client import BadResponse, Connection
 from tests.testkit.server import Server, wait_for
 
 APP = "tests/apps/asgi_script.py:app"
@@ -31,7 +31,8 @@ class Case(NamedTuple):
         verdict: status, fields `x-...`, and body, unless the status is one of faults; `cut`: the
             response does not end; `closed`: the connection is not kept behind it.
         notes: of the application, mostly what it has received.
-        sends: method, fields and body of the request; of WebSockets what follows the handshake.
+        sends: the body of a POST; of WebSockets what follows the handshake.
+        logged: what the log says of it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Case(NamedTuple):
     method: str = "GET"
     fields: tuple[str, ...] = ()
     sends: bytes = b""
+    logged: str = ""
 
 
 def start(status: object = 200, *headers: Any, kind: str = "http", **more: object) -> Message:
@@ -51,8 +53,16 @@ def body(content: object = b"", kind: str = "http", **more: object) -> Message:
     return {"type": f"{kind}.response.body", "body": content, **more}
 
 
+def piece(content: bytes) -> Message:
+    return body(content, more_body=True)
+
+
 def refusal(status: int, *headers: Any) -> Message:
     return start(status, *headers, kind="websocket.http")
+
+
+def reason(content: bytes) -> Message:
+    return body(content, kind="websocket.http")
 
 
 def trailers(*headers: Any, **more: object) -> Message:
@@ -64,224 +74,126 @@ def length(size: int) -> tuple[bytes, bytes]:
 
 
 OK = body(b"ok")
+ANNOUNCED = start(trailers=True)
+CHUNKED = (b"transfer-encoding", b"chunked")
+SPLITS = start(200, (b"a", b"b\r\nc: d"))
 GONE = {"type": "http.disconnect"}
 
+SPACED = ("MYCUSTOM:   foobar  ", "connection: keep-alive")
+UPGRADE = ("connection: upgrade",)
+PROXIED = ("x-forwarded-proto: https", "x-forwarded-for: 10.1.2.3")
 
-def got(content: bytes = b"", *, more: bool = False) -> Message:
-    return {"type": "http.request", "body": content, "more_body": more}
+#: What the log says.
+RAISED = "RuntimeError: meant to fail"
+BEHIND = "failed behind its response to GET '{path}': RuntimeError"
+EARLY = "RuntimeError: http.response.body was sent before http.response.start"
+SPLIT = "ValueError: header a: a control character would split the response"
+
+
+def got(content: bytes = b"") -> Message:
+    return {"type": "http.request", "body": content, "more_body": False}
 
 
 CASES = [
     # What is sent
     Case("no field and one piece", [start(), OK], "200 ok"),
     Case("all statuses", [start(418), OK], "418 ok"),
-    Case(
-        "pieces and an empty end",
-        [start(), body(b"a", more_body=True), body(b"b", more_body=True), body()],
-        "200 ab",
-    ),
+    Case("pieces and an empty end", [start(), piece(b"a"), piece(b"b"), body()], "200 ab"),
     Case("no key body", [start(), {"type": "http.response.body"}], "200"),
     Case("a tab and a space in a value", [start(200, (b"x-a", b"<\t >")), OK], "200 x-a=<\t > ok"),
-    Case(
-        "bytes that are not ASCII in a value",
-        [start(200, (b"x-a", b"<\xc2\xb5>")), OK],
-        "200 x-a=<\xc2\xb5> ok",
-    ),
+    Case("a value in UTF-8", [start(200, (b"x-a", b"<\xc2\xb5>")), OK], "200 x-a=<\xc2\xb5> ok"),
     Case("lists as fields", [start(200, [b"x-a", b"b"]), OK], "200 x-a=b ok"),
     Case("fields from an iterator", [(start(200, (b"x-a", b"b")),), OK], "200 x-a=b ok"),
     Case("a field twice", [start(200, (b"x-a", b"1"), (b"x-a", b"2")), OK], "200 x-a=1 x-a=2 ok"),
     Case("a body of a HEAD", [start(), OK], "200", method="HEAD"),
-    Case(
-        "a coding of a HEAD",
-        [start(200, (b"transfer-encoding", b"chunked")), OK],
-        "200",
-        method="HEAD",
-    ),
-    Case("a coding of its own", [start(200, (b"transfer-encoding", b"chunked")), OK], "200 ok"),
+    Case("a coding of a HEAD", [start(200, CHUNKED), OK], "200", method="HEAD"),
+    Case("a coding of its own", [start(200, CHUNKED), OK], "200 ok"),
     Case("204", [start(204), body()], "204"),
-    Case("204 with a coding", [start(204, (b"transfer-encoding", b"chunked")), body()], "204"),
+    Case("204 with a coding", [start(204, CHUNKED), body()], "204"),
     Case("204 that closes", [start(204, (b"connection", b"close")), body()], "204 closed"),
-    Case(
-        "te in a response", [start(200, (b"te", b"trailers"), (b"x-a", b"b")), OK], "200 x-a=b ok"
-    ),
+    Case("te", [start(200, (b"te", b"trailers"), (b"x-a", b"b")), OK], "200 x-a=b ok"),
     # Bodies of another length
-    Case("too short", [start(200, length(10)), OK], "cut"),
+    Case("too short", [start(200, length(10)), OK], "200 cut"),
     Case("too long", [start(200, length(1)), OK], "200 o"),
-    Case(
-        "too long in pieces",
-        [start(200, length(1)), body(b"o", more_body=True), body(b"k")],
-        "200 o",
-    ),
+    Case("too long in pieces", [start(200, length(1)), piece(b"o"), body(b"k")], "200 o"),
     # What cannot be sent
     *(
         Case(f"the name {name!r}", [[start(200, (name, b"v"))]], "500", ["error"])
         for name in (b"a b", b"a\0b", b"a(b", b"a:b", b'a"b', b"a\x7fb", b"a\tb", b"")
     ),
-    Case("a value that splits", [[start(200, (b"a", b"b\r\nc: d"))]], "500", ["error"]),
+    Case("a value that splits", [[SPLITS]], "500", ["error"]),
     Case("a name of str", [[start(200, ("a", b"b"))]], "500", ["error"]),
     Case("a value of bool", [[start(200, (b"a", True))]], "500", ["error"]),
     Case("a status of str", [[start("201 NO CONTENT")]], "500", ["error"]),
     Case("a status of 150", [[start(150)], [OK]], "500", ["error", "error"]),
     Case("no status", [[{"type": "http.response.start"}]], "500", ["error"]),
     Case("a body of str", [start(), [body("ok")]], "500", ["error"]),
-    Case("no response", [], "500"),
     Case("no body", [start()], "500"),
     Case("a body without a start", [[OK]], "500", ["error"]),
     Case("two starts", [start(), [start()]], "500", ["error"]),
-    Case(
-        "a start behind a piece", [start(), body(b"a", more_body=True), [start()]], "cut", ["error"]
-    ),
+    Case("a start behind a piece", [start(), piece(b"a"), [start()]], "200 cut", ["error"]),
     Case("a body behind the end", [start(), OK, [OK]], "200 ok", ["error"]),
     Case("a start behind the end", [start(), OK, [start()]], "200 ok", ["error"]),
     Case("an unknown message", [[{"type": "not_a_real_type"}], start(), OK], "200 ok", ["error"]),
-    Case("an exception", ["raise"], "500"),
-    Case("an exception behind a piece", [start(), body(b"a", more_body=True), "raise"], "cut"),
-    Case("an exception behind the end", [start(), OK, "raise"], "200 ok"),
-    Case("a cancelled task", ["cancel"], "500"),
+    *(
+        Case(name, steps, verdict, logged=logged)
+        for name, steps, verdict, logged in (
+            ("nothing", [], "500", "RuntimeError: the application returned without a response"),
+            ("an exception", ["raise"], "500", RAISED),
+            ("an exception behind a piece", [start(), piece(b"a"), "raise"], "200 cut", RAISED),
+            ("an exception behind the end", [start(), OK, "raise"], "200 ok", BEHIND),
+            ("an exception of send", [OK], "500", EARLY),
+            ("a value that splits, not caught", [SPLITS], "500", SPLIT),
+            ("a cancelled task", ["cancel"], "500", "CancelledError"),
+        )
+    ),
     # Trailers
     Case(
         "trailers",
-        [
-            start(trailers=True),
-            body(b"ok"),
-            trailers((b"x-t", b"1"), more_trailers=True),
-            trailers((b"X-T", b"2")),
-        ],
+        [ANNOUNCED, OK, trailers((b"x-t", b"1"), more_trailers=True), trailers((b"X-T", b"2"))],
         "200 ok x-t=1 x-t=2",
         fields=("te: trailers",),
     ),
-    Case(
-        "trailers without te",
-        [start(trailers=True), body(b"ok"), trailers((b"x-t", b"1"))],
-        "200 ok x-t=1",
+    Case("trailers without te", [ANNOUNCED, OK, trailers((b"x-t", b"1"))], "200 ok x-t=1"),
+    *(
+        Case(f"{name} in the place of trailers", [ANNOUNCED, OK, [wrong]], "200 cut", ["error"])
+        for name, wrong in (
+            ("a field about the connection", trailers((b"connection", b"close"))),
+            ("a pseudo field", trailers((b":status", b"200"))),
+            ("a body", OK),
+        )
     ),
-    Case(
-        "trailers about the connection",
-        [start(trailers=True), body(b"ok"), [trailers((b"connection", b"close"))]],
-        "cut",
-        ["error"],
-    ),
-    Case(
-        "pseudo fields in trailers",
-        [start(trailers=True), body(b"ok"), [trailers((b":status", b"200"))]],
-        "cut",
-        ["error"],
-    ),
-    Case(
-        "a body in the place of trailers",
-        [start(trailers=True), body(b"ok"), [body(b"ok")]],
-        "cut",
-        ["error"],
-    ),
-    Case("no trailers", [start(trailers=True), body(b"ok")], "cut"),
-    Case(
-        "trailers that were not announced",
-        [start(), body(b"ok"), [trailers()]],
-        "200 ok",
-        ["error"],
-    ),
+    Case("no trailers", [ANNOUNCED, OK], "200 cut"),
+    Case("trailers that were not announced", [start(), OK, [trailers()]], "200 ok", ["error"]),
     # What is received
     Case("a request without a body", ["receive", start(), OK], "200 ok", [got()]),
-    Case(
-        "a request with a body",
-        ["receive", start(), OK],
-        "200 ok",
-        [got(b"abc")],
-        "POST",
-        sends=b"abc",
-    ),
     Case("behind the response", [start(), OK, "receive", "receive"], "200 ok", [GONE, GONE]),
-    Case(
-        "behind the response to an upload",
-        [start(), OK, "receive"],
-        "200 ok",
-        [GONE],
-        "POST",
-        sends=b"abc",
-    ),
-    Case(
-        "behind the body and the response",
-        ["receive", start(), OK, "receive"],
-        "200 ok",
-        [got(b"abc"), GONE],
-        "POST",
-        sends=b"abc",
-    ),
-    Case(
-        "between start and end",
-        [start(), "receive", OK],
-        "200 ok",
-        [got(b"abc")],
-        "POST",
-        sends=b"abc",
-    ),
-    Case("an upload that nobody receives", [start(), OK], "200 ok", [], "POST", sends=b"abc"),
-    Case(
-        "a large upload that nobody receives",
-        [start(), OK],
-        "200 ok closed",
-        [],
-        "POST",
-        sends=b"x" * 1_000_000,
-    ),
-    Case(
-        "a field in capital letters, with spaces",
-        ["headers", start(), OK],
-        "200 ok",
-        [(b"mycustom", b"foobar")],
-        fields=("MYCUSTOM:   foobar  ", "connection: keep-alive"),
-    ),
-    Case(
-        "fields twice",
-        ["headers", start(), OK],
-        "200 ok",
-        [(b"a", b"1"), (b"a", b"2")],
-        fields=("a: 1", "a: 2"),
-    ),
-    Case(
-        "proxies that are not trusted",
-        ["scheme", start(), OK],
-        "200 ok",
-        ["http"],
-        fields=("x-forwarded-proto: https", "x-forwarded-for: 10.1.2.3"),
-    ),
-    Case(
-        "upgrade to something unknown",
-        ["type", start(), OK],
-        "200 ok",
-        ["http"],
-        fields=("connection: upgrade", "upgrade: not-websocket"),
-    ),
-    Case(
-        "upgrade to h2c",
-        ["type", start(), OK],
-        "200 ok",
-        ["http"],
-        fields=("connection: upgrade", "upgrade: h2c"),
-    ),
-    Case(
-        "close among others",
-        [start(), OK],
-        "200 ok closed",
-        fields=("connection:  keep-alive , CLOSE ",),
-    ),
     *(
-        Case(
-            f"a value with {byte!r}", [start(), OK], verdict, fields=(f"x-padding: a{byte}x-b: c",)
-        )
-        for byte, verdict in (
-            ("\x0b", "400 closed"),
-            ("\x0c", "400 closed"),
-            ("\x1c", "400 closed"),
-            ("\x1e", "400 closed"),
+        Case(f"an upload: {name}", steps, "200 ok", notes, sends=b"abc")
+        for name, steps, notes in (
+            ("received before the response", ["receive", start(), OK], [got(b"abc")]),
+            ("received behind the response", [start(), OK, "receive"], [GONE]),
+            ("both", ["receive", start(), OK, "receive"], [got(b"abc"), GONE]),
+            ("received between start and end", [start(), "receive", OK], [got(b"abc")]),
+            ("not received", [start(), OK], []),
         )
     ),
-    Case(
-        "a value with NEL",
-        ["headers", start(), OK],
-        "200 ok",
-        [(b"x-padding", b"a\x85x-b: c")],
-        fields=("x-padding: a\x85x-b: c",),
+    Case("a large upload, not received", [start(), OK], "200 ok closed", sends=b"x" * 1_000_000),
+    *(
+        Case(name, [step, start(), OK], "200 ok", notes, fields=fields)
+        for name, step, notes, fields in (
+            ("capital letters and spaces", "headers", [(b"mycustom", b"foobar")], SPACED),
+            ("fields twice", "headers", [(b"a", b"1"), (b"a", b"2")], ("a: 1", "a: 2")),
+            ("NEL", "headers", [(b"x-padding", b"a\x85x-b: c")], ("x-padding: a\x85x-b: c",)),
+            ("proxies that are not trusted", "scheme", ["http"], PROXIED),
+            ("upgrade to another", "type", ["http"], (*UPGRADE, "upgrade: not-websocket")),
+            ("upgrade to h2c", "type", ["http"], (*UPGRADE, "upgrade: h2c")),
+        )
+    ),
+    Case("close", [start(), OK], "200 ok closed", fields=("connection:  keep-alive , CLOSE ",)),
+    *(
+        Case(f"a value with {byte!r}", [], "400 closed", fields=(f"x-padding: a{byte}x-b: c",))
+        for byte in ("\x0b", "\x0c", "\x1c", "\x1e")
     ),
 ]
 
@@ -314,17 +226,12 @@ WEBSOCKETS = [
         "101 text a binary b close 1000",
         [CONNECT],
     ),
-    Case(
-        "a close with None",
-        ["receive", ACCEPT, {**CLOSE, "code": None, "reason": None}],
-        "101 close 1000",
-        [CONNECT],
-    ),
-    Case(
-        "a close with a reason",
-        ["receive", ACCEPT, {**CLOSE, "code": 1001, "reason": "test"}],
-        "101 close 1001 test",
-        [CONNECT],
+    *(
+        Case(name, ["receive", ACCEPT, {**CLOSE, **fields}], f"101 close {verdict}", [CONNECT])
+        for name, fields, verdict in (
+            ("a close with None", {"code": None, "reason": None}, "1000"),
+            ("a close with a reason", {"code": 1001, "reason": "test"}, "1001 test"),
+        )
     ),
     Case("no call of receive", [ACCEPT, text("a"), CLOSE], "101 text a close 1000"),
     Case(
@@ -355,32 +262,14 @@ WEBSOCKETS = [
     # Refusals
     Case(
         "a refusal, then receive",
-        [
-            "receive",
-            refusal(400),
-            body(b"goodbye", kind="websocket.http"),
-            "receive",
-        ],
+        ["receive", refusal(400), reason(b"goodbye"), "receive"],
         "400 goodbye",
         [CONNECT, left(1006)],
     ),
-    Case(
-        "a refusal with its length",
-        [refusal(401, length(2)), body(b"{}", kind="websocket.http")],
-        "401 {}",
-    ),
-    Case(
-        "a refusal in bytes",
-        [refusal(400), body(b"\x81\xff", kind="websocket.http")],
-        "400 \x81\xff",
-    ),
+    Case("a refusal with its length", [refusal(401, length(2)), reason(b"{}")], "401 {}"),
+    Case("a refusal in bytes", [refusal(400), reason(b"\x81\xff")], "400 \x81\xff"),
     Case("a refusal with a wrong status", [[refusal(150)]], "500", ["error"]),
-    Case(
-        "a refusal that starts twice",
-        [refusal(404), [refusal(404)]],
-        "500",
-        ["error"],
-    ),
+    Case("a refusal that starts twice", [refusal(404), [refusal(404)]], "500", ["error"]),
     Case("a refusal without a body", [refusal(404)], "500"),
     # What the client has sent with its handshake
     Case(
@@ -401,15 +290,18 @@ WEBSOCKETS = [
         "a close with messages that nobody receives",
         [ACCEPT, CLOSE],
         "101 close 1000",
-        [],
         sends=frames(ABC, Frame("ping"), ABC),
     ),
 ]
 
 
+def path(case: Case) -> str:
+    """The path of its request, which is that of its notes."""
+    return f"/{case.name.encode().hex('-')}"
+
+
 def target(case: Case) -> str:
-    """Path and query: the path is that of the notes."""
-    return f"/{'-'.join(case.name.encode().hex(':').split(':'))}?{quote(repr(case.steps))}"
+    return f"{path(case)}?{quote(repr(case.steps))}"
 
 
 def noted(port: int, case: Case) -> list[object]:
@@ -418,8 +310,7 @@ def noted(port: int, case: Case) -> list[object]:
 
     def has_ended() -> bool:
         with Connection(("127.0.0.1", port)) as connection:
-            path = target(case).partition("?")[0]
-            answer = connection.request("GET", f"/notes?{path}").body.decode()
+            answer = connection.request("GET", f"/notes?{path(case)}").body.decode()
         found[:] = literal_eval(answer) or []
         return found[-1:] == ["end"]
 
@@ -435,12 +326,13 @@ def shown(fields: Sequence[tuple[str, str]]) -> list[str]:
 def seen(port: int, case: Case) -> str:
     """The verdict over HTTP/1.1."""
     with Connection(("127.0.0.1", port)) as connection:
-        sent = case.sends if case.method == "POST" else None
-        connection.send_request(case.method, target(case), *case.fields, body=sent)
+        method = "POST" if case.sends else case.method
+        connection.send_request(method, target(case), *case.fields, body=case.sends or None)
+        answer = connection._head()
         try:
-            answer = connection.response(case.method)
-        except (BadResponse, Closed):
-            return "cut"
+            connection._body(answer, method)
+        except BadResponse:
+            return f"{answer.status} cut"
         content = answer.body.decode() if answer.status not in (400, 500) else ""
         words = [str(answer.status), *shown(answer.headers), content, *shown(answer.trailers)]
         if answer.get("Connection") == "close":
@@ -453,14 +345,15 @@ def seen(port: int, case: Case) -> str:
 
 def seen_in_stream(client: Client, case: Case) -> str:
     """The verdict over HTTP/2."""
-    fields = [(field.partition(": ")[0], field.partition(": ")[2]) for field in case.fields]
-    stream = client.begin(target(case), *fields, method=case.method, ended=not case.sends)
+    fields = [(name, value) for name, _, value in (each.partition(": ") for each in case.fields)]
+    method = "POST" if case.sends else case.method
+    stream = client.begin(target(case), *fields, method=method, ended=not case.sends)
     if case.sends:
         client.send(stream, case.sends, ended=True)
     client.until(lambda: stream.is_over)
     if stream.reset:
         # 0 ends the upload behind a whole response.
-        return "cut"
+        return f"{stream.status} cut"
     content = stream.body.decode() if stream.status not in (400, 500) else ""
     words = [str(stream.status), *shown(stream.headers), content, *shown(stream.trailers)]
     return " ".join(filter(None, words))
@@ -476,18 +369,18 @@ def seen_in_websocket(port: int, case: Case) -> str:
         words += shown(answer.headers)
         if answer.status != 101:
             connection._body(answer, "GET")
-            content = answer.body.decode("latin-1") if answer.status != 500 else ""
-            return " ".join(filter(None, [*words, content]))
+            said = answer.body.decode("latin-1") if answer.status != 500 else ""
+            return " ".join(filter(None, [*words, said]))
         kind = ""
         while kind != "close":
             opcode, size = connection._take(2)
-            kind, content = NAMES[opcode & 15], connection._take(size).decode("latin-1")
+            kind, content = NAMES[opcode & 15], connection._take(size)
+            words.append(kind)
             if kind == "close":
-                connection.send(Frame("close", content[:2].encode("latin-1")).encoded())
-                content = " ".join(
-                    [str(int.from_bytes(content[:2].encode("latin-1"), "big")), content[2:]]
-                )
-            words += [kind, content]
+                connection.send(Frame("close", content[:2]).encoded())
+                words.append(str(int.from_bytes(content[:2], "big")))
+                content = content[2:]
+            words.append(content.decode("latin-1"))
         assert connection.rest() == b""
         assert not connection.was_reset
     return " ".join(words).strip()
@@ -503,9 +396,12 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_http(server: Server, case: Case) -> None:
+    start = server.log_size()
     assert seen(server.port, case) == case.verdict
     if case.verdict != "400 closed":
         assert noted(server.port, case) == [*case.notes]
+    logged = case.logged.format(path=path(case))
+    wait_for(lambda: logged in server.log(start), f"{logged} in the log")
 
 
 def test_http2(server: Server) -> None:
@@ -526,13 +422,11 @@ def test_websocket(server: Server, case: Case) -> None:
 
 def test_state(server: Server) -> None:
     """Keys are those of each request, values are shared; they may be set behind the startup."""
-    for number, kind in enumerate(("http", "http", "websocket", "websocket")):
-        if kind == "http":
-            case = Case(f"state {number}", ["state", start(), OK], "200 ok")
-            assert seen(server.port, case) == case.verdict
-        else:
-            case = Case(f"state {number}", ["state", ACCEPT, CLOSE], "101 close 1000")
-            assert seen_in_websocket(server.port, case) == case.verdict
+    http = [start(), OK], "200 ok", seen
+    websocket = [ACCEPT, CLOSE], "101 close 1000", seen_in_websocket
+    for number, (steps, verdict, see) in enumerate((http, http, websocket, websocket)):
+        case = Case(f"state {number}", ["state", *steps], verdict)
+        assert see(server.port, case) == verdict
         assert noted(server.port, case) == [{"key": 2, "list": [1] * (number + 2)}]
 
 
@@ -556,12 +450,9 @@ def test_pipelined_requests(server: Server) -> None:
         f"GET {target(Case(str(each), [start(200 + each), OK], ''))} HTTP/1.1\r\nHost: a"
         for each in range(3)
     ]
+    last = "GET /notes HTTP/1.1\r\nHost: a\r\nConnection: close"
     connection = server.connect()
-    connection.send(
-        "\r\n\r\n".join(
-            [*lines, "GET /notes HTTP/1.1\r\nHost: a\r\nConnection: close", *lines, ""]
-        ).encode()
-    )
+    connection.send("\r\n\r\n".join([*lines, last, *lines, ""]).encode())
     assert [connection.response().status for _ in range(4)] == [200, 201, 202, 200]
     assert connection.at_end()
 
@@ -571,22 +462,37 @@ FAILED = {"type": "lifespan.startup.failed", "message": "no database"}
 NOT_STOPPED = {"type": "lifespan.shutdown.failed", "message": "not closed"}
 
 
+TRACEBACK = "Traceback (most recent call last):\n  ...\nRuntimeError: no pool\n"
+
+
 @pytest.mark.parametrize(
-    ("steps", "option"), [(["receive", FAILED, "raise"], "on"), ([], "auto"), ([], "on")]
+    ("steps", "option", "why"),
+    [
+        (["receive", FAILED, "raise"], "on", "no database"),
+        (["receive", {**FAILED, "message": TRACEBACK}], "auto", "RuntimeError: no pool"),
+        (["receive", "raise"], "auto", "RuntimeError: meant to fail"),
+        (["raise"], "on", "RuntimeError: meant to fail"),
+        ([], "on", "it returned without lifespan.startup.complete"),
+    ],
+    ids=["failed", "failed with a traceback", "raised later", "raised at once", "returned"],
 )
-def test_startups(steps: list[Any], option: str) -> None:
-    """One that fails ends the start; who returns knows no lifespan."""
-    options = (*LOOP, "--asgi-lifespan", option)
-    env = {"STEPS": repr(steps)}
-    if not steps and option == "auto":
-        with Server(APP, "asyncio", *options, env=env) as server:
-            assert server.get("/notes").status == 200
-        return
-    words = ("serve", APP, "--bind", "127.0.0.1:0", "--mode", "asyncio", *options)
-    done = run_command(*words, env=env)
-    why = "no database" if steps else "it returned without lifespan.startup.complete"
+def test_startups_that_fail(steps: list[Any], option: str, why: str) -> None:
+    options = ("--mode", "asyncio", *LOOP, "--asgi-lifespan", option)
+    words = ("serve", APP, "--bind", "127.0.0.1:0", *options)
+    done = run_command(*words, env={"STEPS": repr(steps)})
     assert done.returncode == 4, done.stderr
     assert f"poorhttp: {APP} (lifespan): the startup failed: {why}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("steps", "option"),
+    [(["raise"], "auto"), ([], "auto"), (["receive", FAILED], "off")],
+    ids=["raises at once", "returns", "is not called"],
+)
+def test_applications_without_lifespan(steps: list[Any], option: str) -> None:
+    env = {"STEPS": repr(steps)}
+    with Server(APP, "asyncio", *LOOP, "--asgi-lifespan", option, env=env) as server:
+        assert server.get("/notes").status == 200
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from loadtests.studies.websocket import cases
 from loadtests.studies.websocket.cases import Frame
+from tests.modes.test_asgi import LOOP, events
 from tests.support.browser import Browser
 from tests.support.certificate import certificate
 from tests.testkit.client import HANG, Connection
@@ -26,8 +27,6 @@ from websockets.exceptions import ConnectionClosed  # noqa: E402
 from websockets.sync.client import ClientConnection, connect  # noqa: E402
 
 APP = "tests/apps/asgi_websockets.py"
-
-LOOP = ("--asgi-loop", "asyncio")
 
 HANDSHAKE = (
     *("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"),
@@ -51,11 +50,14 @@ def opened(server: Server, path: str, **options: Any) -> Iterator[ClientConnecti
         yield client
 
 
-def raw(server: Server, path: str, *fields: str) -> Connection:
-    """A connection whose handshake was accepted."""
+def raw(server: Server, path: str) -> Connection:
+    """A connection whose handshake was accepted, over TLS where that is what the server speaks."""
     connection = server.connect()
     connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.send_request("GET", path, *HANDSHAKE, *fields)
+    if server.urls.startswith("https"):
+        context = certificate().client_context()
+        connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+    connection.send_request("GET", path, *HANDSHAKE)
     assert connection.interim() == 101
     return connection
 
@@ -72,24 +74,11 @@ def code(connection: Connection) -> int:
     return int.from_bytes(found[2:4], "big")
 
 
-def events(server: Server) -> list[str]:
-    found: list[str] = literal_eval(server.get("/events").body.decode())
-    return found
-
-
 def wait_event(server: Server, event: str) -> None:
     try:
         wait_for(lambda: any(event in each for each in events(server)), f"the event {event}")
     except AssertionError as error:
         raise AssertionError(f"{error}: {events(server)}") from None
-
-
-def refused(server: Server, path: str, *fields: str) -> tuple[int, bytes]:
-    """Status and body of the answer to a handshake, behind which the connection is kept."""
-    connection = server.connect()
-    answer = connection.request("GET", path, *(fields or HANDSHAKE))
-    assert connection.request("GET", "/").body == b"http"
-    return answer.status, answer.body
 
 
 def test_protocol_cases(server: Server) -> None:
@@ -138,14 +127,8 @@ def test_scope_and_subprotocol(server: Server) -> None:
 @pytest.mark.parametrize("compression", ["deflate", None])
 def test_messages_of_all_sizes(server: Server, compression: str | None) -> None:
     with opened(server, "/echo", compression=compression) as client:
-        for message in (
-            "",
-            "hello",
-            "ü" * 70_000,
-            b"",
-            b"\0\1" * 70_000,
-            bytes(range(256)) * 40_000,
-        ):
+        large = bytes(range(256)) * 40_000
+        for message in ("", "hello", "ü" * 70_000, b"", b"\0\1" * 70_000, large):
             client.send(message)
             assert client.recv() == message
         client.send([b"in ", b"three ", b"frames"])
@@ -158,40 +141,39 @@ def test_messages_of_all_sizes(server: Server, compression: str | None) -> None:
 @pytest.mark.parametrize(
     ("path", "fields", "status", "words"),
     [
-        ("/refused", (), 403, b"the application has refused"),
-        ("/denied", (), 401, b"who are you?"),
-        ("/fails", (), 500, b"500"),
-        ("/silent", (), 500, b"500"),
-        ("/split", (), 500, b"500"),
+        ("/refused", HANDSHAKE, 403, b"the application has refused"),
+        ("/denied", HANDSHAKE, 401, b"who are you?"),
+        ("/fails", HANDSHAKE, 500, b"500"),
+        ("/silent", HANDSHAKE, 500, b"500"),
+        ("/split", HANDSHAKE, 500, b"500"),
         ("/echo", HANDSHAKE[:3], 400, b"Sec-WebSocket-Key"),
         ("/echo", (*HANDSHAKE[:2], HANDSHAKE[3]), 426, b"version"),
+        ("/echo", (*HANDSHAKE[:2], "Sec-WebSocket-Version: 8", HANDSHAKE[3]), 426, b"version"),
         ("/echo", HANDSHAKE[1:], 200, b"http"),
     ],
 )
 def test_handshakes_that_are_refused(
     server: Server, path: str, fields: tuple[str, ...], status: int, words: bytes
 ) -> None:
-    found, body = refused(server, path, *fields)
-    assert (found, words in body) == (status, True), body
+    """HTTP goes on behind the answer."""
+    connection = server.connect()
+    answer = connection.request("GET", path, *fields)
+    assert (answer.status, words in answer.body) == (status, True), answer.body
+    names = ("Upgrade", "Connection", "Sec-WebSocket-Version")
+    if status == 426:
+        assert [answer.get(name) for name in names] == ["websocket", "upgrade", "13"]
+    assert connection.request("GET", "/").body == b"http"
     if path == "/refused":
         wait_event(server, "{'type': 'websocket.disconnect', 'code': 1006, 'reason': ''}")
 
 
-def test_a_wrong_version(server: Server) -> None:
-    """The answer names the version; HTTP goes on behind it."""
-    connection = server.connect()
-    fields = (*HANDSHAKE[:2], "Sec-WebSocket-Version: 8", HANDSHAKE[3])
-    response = connection.request("GET", "/echo", *fields)
-    names = ("Upgrade", "Connection", "Sec-WebSocket-Version")
-    assert [response.get(name) for name in names] == ["websocket", "upgrade", "13"]
-    assert connection.request("GET", "/").body == b"http"
-
-
-def test_a_client_that_leaves_before_its_answer(server: Server) -> None:
+def test_clients_that_leave(server: Server) -> None:
     with server.connect() as connection:
         connection.send_request("GET", "/left", *HANDSHAKE)
         wait_event(server, "waits")
     wait_event(server, "an OSError: the client has left")
+    raw(server, "/echo").close()
+    wait_event(server, "left 1006")
 
 
 def test_the_application_closes_or_fails(server: Server) -> None:
@@ -200,17 +182,9 @@ def test_the_application_closes_or_fails(server: Server) -> None:
     wait_event(server, "{'type': 'websocket.disconnect', 'code': 4321, 'reason': 'bye'}")
     wait_event(server, "an OSError: this WebSocket is closed")
     start = server.log_size()
-    assert code(raw(server, "/raise")) == 1011
+    for path in ("/raise", "/wrong?websocket.send", "/wrong?websocket.accept", "/close?1005"):
+        assert code(raw(server, path)) == 1011, path
     wait_for(lambda: "RuntimeError: meant to fail" in server.log(start), "the exception in the log")
-    assert code(raw(server, "/wrong?websocket.send")) == 1011
-    assert code(raw(server, "/wrong?websocket.accept")) == 1011
-    assert code(raw(server, "/close?1005")) == 1011
-
-
-def test_a_client_that_vanishes(server: Server) -> None:
-    connection = raw(server, "/echo")
-    connection.close()
-    wait_event(server, "left 1006")
 
 
 def test_tasks_of_one_websocket(server: Server) -> None:
@@ -285,21 +259,18 @@ def test_an_application_that_does_not_receive(size: int) -> None:
 
 
 def test_messages_that_are_too_large() -> None:
+    most = 1 << 20
     with Server(APP, "asyncio", *LOOP, "--websocket-max-message", "1M") as server:
-        most = 1 << 20
-        for payload in (b"x" * most, b"x" * (most + 1)):
-            connection = raw(server, "/echo")
-            frame = Frame("binary", payload).encoded()
-            # Its header is enough.
-            connection.send(frame[:14] if len(payload) > most else frame)
-            if len(payload) > most:
-                assert code(connection) == 1009
-            else:
-                assert len(receive(connection, most + 10)) == most + 10
         connection = raw(server, "/echo")
-        connection.send(Frame("binary", payload[1:], fin=False).encoded())
-        connection.send(Frame("more", b"x").encoded())
-        assert code(connection) == 1009
+        connection.send(Frame("binary", b"x" * most).encoded())
+        assert len(receive(connection, most + 10)) == most + 10
+        # The header of the frame is enough.
+        header = Frame("binary", b"x" * (most + 1)).encoded()[:14]
+        parts = Frame("binary", b"x" * most, fin=False).encoded() + Frame("more", b"x").encoded()
+        for sent in (header, parts):
+            connection = raw(server, "/echo")
+            connection.send(sent)
+            assert code(connection) == 1009
         with opened(server, "/echo", compression="deflate") as client:
             client.send(b"\0" * 50_000_000)
             with pytest.raises(ConnectionClosed):
@@ -334,16 +305,6 @@ def test_no_compression() -> None:
         assert "sec-websocket-extensions" not in client.response.headers
 
 
-def over_tls(server: Server, path: str) -> Connection:
-    """A connection over TLS, whose handshake was accepted."""
-    connection = server.connect()
-    context = certificate().client_context()
-    connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
-    connection.send_request("GET", path, *HANDSHAKE)
-    assert connection.interim() == 101
-    return connection
-
-
 @pytest.mark.parametrize("is_secure", [False, True])
 def test_all_are_closed_when_the_server_stops(is_secure: bool, tmp_path: Path) -> None:
     """Messages on their way still arrive; who does not answer does not hold up the end."""
@@ -351,9 +312,8 @@ def test_all_are_closed_when_the_server_stops(is_secure: bool, tmp_path: Path) -
     certificate().write(site)
     tls = ("--tls-certificate", str(site)) if is_secure else ()
     bind = ("https://127.0.0.1:0" if is_secure else "127.0.0.1:0",)
-    open_: Callable[[Server, str], Connection] = over_tls if is_secure else raw
     with Server(APP, "asyncio", *LOOP, *tls, bind=bind) as server:
-        connections = [open_(server, f"/stays?{notes}") for _ in range(5)]
+        connections = [raw(server, f"/stays?{notes}") for _ in range(5)]
         server.process.send_signal(signal.SIGTERM)
         for connection in connections:
             assert receive(connection, 4) == GOING_AWAY

@@ -16,7 +16,8 @@ import pytest
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.status_reader import Admin
-from tests.testkit.client import Connection
+from tests.support.tls_client import BIND, VERSIONS, context, write
+from tests.testkit.client import HANG, Connection
 from tests.testkit.server import Server, mode_options, wait_for
 
 APP = "tests/apps/event_streams.py"
@@ -39,6 +40,11 @@ def ask(server: Server, path: str) -> Any:
     return literal_eval(server.get(path).body.decode())
 
 
+@pytest.fixture
+def admin(tmp_path: Path) -> Admin:
+    return Admin(tmp_path)
+
+
 def streaming(admin: Admin) -> tuple[int, int, int]:
     """Responses that stream, those whose threads have left, and other requests in flight."""
     figures = admin.figures()
@@ -57,9 +63,8 @@ def end(server: Server, admin: Admin, *streams: Connection) -> None:
     wait_streaming(admin, 0, 0, 0)
 
 
-def test_more_streams_than_threads(tmp_path: Path) -> None:
+def test_more_streams_than_threads(admin: Admin) -> None:
     """Others are answered beside them, and the pool has its threads back in the end."""
-    admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "4", *admin.options) as server:
         alive = 1 + 4
         wait_for(lambda: ask(server, "/alive") == alive, "the pool has all threads")
@@ -74,8 +79,7 @@ def test_more_streams_than_threads(tmp_path: Path) -> None:
         assert "streaming_threads" not in server.log()
 
 
-def test_as_many_leave_as_may(tmp_path: Path) -> None:
-    admin = Admin(tmp_path)
+def test_as_many_leave_as_may(admin: Admin) -> None:
     options = ("--threads", "3", "--streaming-threads", "1", *admin.options)
     with Server(APP, "threading", *options) as server:
         streams = [opened(server, "/events") for _ in range(2)]
@@ -93,8 +97,7 @@ def test_as_many_leave_as_may(tmp_path: Path) -> None:
         end(server, admin, again)
 
 
-def test_none_leaves(tmp_path: Path) -> None:
-    admin = Admin(tmp_path)
+def test_none_leaves(admin: Admin) -> None:
     options = ("--threads", "2", "--streaming-threads", "0", *admin.options)
     with Server(APP, "threading", *options) as server:
         stream = opened(server, "/events")
@@ -103,9 +106,8 @@ def test_none_leaves(tmp_path: Path) -> None:
         assert "streaming_threads" not in server.log()
 
 
-def test_who_leaves(tmp_path: Path) -> None:
+def test_who_leaves(admin: Admin) -> None:
     """Those that came later leave; who waits before the response, or computes, stays."""
-    admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "5", *admin.options) as server:
         before = opened(server, "/before", begins=False)
         computed = opened(server, "/computed")
@@ -124,9 +126,8 @@ def test_who_leaves(tmp_path: Path) -> None:
         assert computed.response().status == 200
 
 
-def test_a_stop_waits_for_streams(tmp_path: Path) -> None:
+def test_a_stop_waits_for_streams(admin: Admin) -> None:
     """As for any other request, whichever threads run them."""
-    admin = Admin(tmp_path)
     with Server(APP, "threading", "--threads", "2", *admin.options) as server:
         streams = [opened(server, "/events") for _ in range(2)]
         wait_streaming(admin, 2, 2, 0)
@@ -142,9 +143,8 @@ def test_a_stop_waits_for_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.each_mode
-def test_streams_are_counted(mode: str, tmp_path: Path) -> None:
+def test_streams_are_counted(mode: str, admin: Admin) -> None:
     """Only mode `threading` has another thread for them."""
-    admin = Admin(tmp_path)
     with Server(APP, mode, *mode_options(mode), *admin.options) as server:
         stream = opened(server, "/ticks")
         left = mode == "threading"
@@ -167,84 +167,54 @@ def test_a_client_closes_the_connection(serve: Serve) -> None:
 BEHIND = [(b"", False, False), (ANOTHER, False, False), (ANOTHER, True, False), (b"", True, True)]
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("abort_on_close", ["on", "off"])
-def test_the_end_of_the_input(serve: Serve, tmp_path: Path, abort_on_close: str) -> None:
-    server = serve(APP, "--abort-on-close", abort_on_close)
+def check_end_of_the_input(
+    connect: Callable[[], Connection], folder: Path, *, aborts: bool = True
+) -> None:
     for data, is_end, is_left in BEHIND:
-        gate = tmp_path / f"{len(data)}{is_end}"
-        with opened(server, f"/asked?{gate}") as connection:
+        gate = folder / f"{len(data)}{is_end}"
+        with connect() as connection:
+            connection.send_request("GET", f"/asked?{gate}")
+            assert not connection.at_end()
             connection.send(data)
             if is_end:
-                connection.socket.shutdown(socket.SHUT_WR)
+                end_input(connection.socket)
             gate.touch()
-            expected = [is_left and abort_on_close == "on"] * 2
+            expected = [is_left and aborts] * 2
             assert connection.response().body == f"begun\n{expected}".encode()
             assert not data or connection.response().body == b"'light'"
 
 
-class Session:
-    """The client's side of a TLS session, with control of what is sent when."""
-
-    def __init__(self, connection: Connection, version: ssl.TLSVersion) -> None:
-        self.socket, self._input, self._output = connection.socket, ssl.MemoryBIO(), ssl.MemoryBIO()
-        context = certificate().client_context()
-        context.minimum_version = context.maximum_version = version
-        self._session = context.wrap_bio(self._input, self._output, server_hostname="localhost")
-        self.call(self._session.do_handshake)
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the session until it needs nothing from the server."""
-        while True:
-            try:
-                return function(*arguments)
-            except ssl.SSLWantReadError:
-                self.flush()
-                self._input.write(self.socket.recv(65_536))
-            finally:
-                self.flush()
-
-    def flush(self) -> None:
-        if self._output.pending:
-            self.socket.sendall(self._output.read())
-
-    def send(self, data: bytes) -> None:
-        self.call(self._session.write, data)
-
-    def read_until(self, text: bytes) -> bytes:
-        read = b""
-        while text not in read:
-            read += self.call(self._session.read, 65_536)
-        return read
-
-    def end(self) -> None:
-        """End the session by its alert, and then the input."""
+def end_input(sock: socket.socket) -> None:
+    """End what a client sends; a TLS session by its alert first, and go on reading."""
+    if isinstance(sock, ssl.SSLSocket):
+        sock.setblocking(False)
         with suppress(ssl.SSLWantReadError):
-            self._session.unwrap()
-        self.flush()
-        self.socket.shutdown(socket.SHUT_WR)
+            sock.unwrap()
+        sock.settimeout(HANG)
+    # The method of a TLS socket would forget the session.
+    socket.socket.shutdown(sock, socket.SHUT_WR)
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_the_end_of_the_input_over_tls(tmp_path: Path, version: ssl.TLSVersion) -> None:
+@pytest.mark.each_mode
+@pytest.mark.parametrize("abort_on_close", ["on", "off"])
+def test_the_end_of_the_input(serve: Serve, tmp_path: Path, abort_on_close: str) -> None:
+    server = serve(APP, "--abort-on-close", abort_on_close)
+    check_end_of_the_input(server.connect, tmp_path, aborts=abort_on_close == "on")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_end_of_the_input_over_tls(tmp_path: Path, version: str) -> None:
     """The alert that ends a session is nothing that a client sends behind its request."""
-    file = tmp_path / "certificate.pem"
-    certificate().write(file)
-    file.chmod(0o600)
-    options = ("--tls-certificate", str(file))
-    with Server(APP, "threading", *options, bind=("https://127.0.0.1:0",)) as server:
-        for data, is_end, is_left in BEHIND:
-            gate = tmp_path / f"{len(data)}{is_end}"
-            with server.connect() as connection:
-                session = Session(connection, version)
-                session.send(f"GET /asked?{gate} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-                session.read_until(b"begun\n")
-                if data:
-                    session.send(data)
-                if is_end:
-                    session.end()
-                gate.touch()
-                assert f"[{is_left}, {is_left}]".encode() in session.read_until(b"]")
+    options = ("--tls-certificate", write(tmp_path, "site.pem", certificate().issued))
+
+    def connect() -> Connection:
+        connection = server.connect()
+        made = context(version)
+        connection.socket = made.wrap_socket(connection.socket, server_hostname="localhost")
+        return connection
+
+    with Server(APP, "threading", *options, bind=BIND) as server:
+        check_end_of_the_input(connect, tmp_path)
 
 
 @pytest.mark.each_mode

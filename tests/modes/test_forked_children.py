@@ -1,4 +1,4 @@
-"""Children that an application forks keep nothing of the server's: pools, daemons, programs."""
+"""Children that an application forks, and programs, keep nothing of the server's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from loadtests.network.port import free_port
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.each_value import DIFFERENT, each_value
-from tests.testkit.process import children
+from tests.testkit.process import children, lives
 from tests.testkit.server import Server, run, wait_for
 
 pytestmark = pytest.mark.each_mode
@@ -21,9 +23,6 @@ APP = "tests.apps.forking_children:application"
 
 #: What a program ignores and blocks that these tests start.
 OWN = run("cat", "/proc/self/status").stdout
-
-#: The ways to fork.
-WAYS = ("python", "library")
 
 
 def get(server: Server, target: str) -> str:
@@ -47,13 +46,6 @@ def skip_unknown(server: Server, way: str) -> None:
         pytest.skip("gevent cannot wait for children of libraries")
 
 
-def check_pools(mode: str, count: int, *options: str) -> None:
-    """Have so many pools made and ended."""
-    with Server(APP, mode, *options) as server, server.connect() as client:
-        for _ in range(count):
-            assert client.request("GET", "/pool").body == b"285"
-
-
 @pytest.mark.parametrize(
     ("mode", "options"),
     each_value(
@@ -64,17 +56,19 @@ def check_pools(mode: str, count: int, *options: str) -> None:
 def test_a_pool_ends(mode: str, options: tuple[str, ...]) -> None:
     if "--supervisor" in options and mode == "forking":
         pytest.skip("forking has several processes")
-    check_pools(mode, 10, *options)
+    with Server(APP, mode, *options) as server, server.connect() as client:
+        for _ in range(10):
+            assert client.request("GET", "/pool").body == b"285"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["python", "library"])
 def test_a_child_ends_by_a_signal_at_once(server: Server, way: str) -> None:
     skip_unknown(server, way)
     for _ in range(10):
         assert get(server, f"/terminate?{way}") == str(-signal.SIGTERM)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["python", "library"])
 def test_a_child_has_nothing_of_the_server(server: Server, way: str) -> None:
     skip_unknown(server, way)
     found = dict(re.findall(r"^(\w+):\s*(.*)", get(server, f"/signals?{way}"), re.MULTILINE))
@@ -131,24 +125,15 @@ def test_a_child_keeps_no_port(mode: str, how: signal.Signals, action: str) -> N
         server.process.send_signal(how)
         server.wait()
         for pid in workers:
-            wait_for(lambda pid=pid: not alive(pid), "the end of a worker")  # type: ignore[misc]
+            wait_for(lambda pid=pid: not lives(pid), "the end of a worker")  # type: ignore[misc]
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", server.port), 5)
-        assert alive(child)
+        assert lives(child)
         with Server(APP, mode, bind=bind) as again:
             assert again.get("/").status == 200
     finally:
         os.kill(child, signal.SIGKILL)
         server.kill()
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists that is no zombie."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_a_connection_ends_with_its_worker(mode: str) -> None:
@@ -162,3 +147,37 @@ def test_a_connection_ends_with_its_worker(mode: str) -> None:
                 assert client.at_end()
             finally:
                 os.kill(child, signal.SIGKILL)
+
+
+def inherited(server: Server) -> tuple[str, list[str]]:
+    """The worker that has answered, and what a program of it has beside the standard streams."""
+    pid, _, listing = server.get("/").body.decode().partition("\n")
+    found = re.findall(r" (\d+) -> (.*)", listing)
+    assert len(found) > 3
+    # The program itself has opened the folder.
+    own = re.compile(r"/proc/\d+/fd")
+    return pid, [where for fd, where in found if int(fd) > 2 and not own.fullmatch(where)]
+
+
+@pytest.mark.parametrize(("mode", "preload"), [("threading", "on"), ("gevent", "off")])
+def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: Path) -> None:
+    pidfile, log = tmp_path / "pid", tmp_path / "error"
+    options = (
+        *("--preload", preload, "--pidfile", str(pidfile)),
+        *("--access-log", str(tmp_path / "access"), "--error-log", str(log)),
+        *("--request-timeout", "600", "--slow-request", "600", "--admin", f"unix:{folder}/admin"),
+        *("--static", f"/files={tmp_path}"),
+    )
+    with Server("tests.apps.starting:application", mode, *options) as server:
+        first, found = inherited(server)
+        assert found == []
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: inherited(server)[0] != first, "a worker of the new version")
+        assert inherited(server)[1] == []
+        wait_for(lambda: "reloaded: the new version serves" in log.read_text(), "the reload")
+        server.wait_log = lambda text, times=1: wait_for(  # type: ignore[method-assign]
+            lambda: log.read_text().count(text) >= times, text
+        )
+        pid = upgrade(server, pidfile)
+        assert inherited(server)[1] == []
+        end(server, pid)

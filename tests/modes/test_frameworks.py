@@ -5,53 +5,33 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Serve
+from tests.testkit.client import chunked
 from tests.testkit.server import Server
-
-FLASK = "tests/apps/flask_files.py"
-DJANGO = "tests/apps/django_files.py"
 
 BOUNDARY = "----test-boundary"
 
 
-def multipart(fields: dict[str, str], files: dict[str, tuple[str, bytes]]) -> bytes:
-    """The body of a form with files (RFC 7578)."""
-    parts = []
-    for name, value in fields.items():
-        head = f'Content-Disposition: form-data; name="{name}"\r\n\r\n'
-        parts.append(head.encode() + value.encode())
-    for name, (filename, content) in files.items():
-        head = (
-            f'Content-Disposition: form-data; name="{name}"; filename="{filename}"\r\n'
-            "Content-Type: application/octet-stream\r\n\r\n"
-        )
-        parts.append(head.encode() + content)
-    mark = f"--{BOUNDARY}".encode()
-    return b"".join(mark + b"\r\n" + part + b"\r\n" for part in parts) + mark + b"--\r\n"
-
-
-# The examples
-
-
-# Files
-
-
-@pytest.fixture(params=[FLASK, DJANGO], ids=["flask", "django"])
+@pytest.fixture(params=["flask", "django"])
 def files(request: pytest.FixtureRequest, serve: Serve) -> Server:
-    return serve(request.param)
+    return serve(f"tests/apps/{request.param}_files.py")
 
 
-@pytest.mark.parametrize(("size", "chunked"), [(0, False), (3_000_000, True)])
-def test_files(files: Server, size: int, chunked: bool) -> None:
+@pytest.mark.parametrize(("size", "is_chunked"), [(0, False), (3_000_000, True)])
+def test_files(files: Server, size: int, is_chunked: bool) -> None:
     content = (bytes(range(256)) * (size // 256 + 1))[:size]
-    body = multipart({"a": "1", "b": "\u0158"}, {"file": ("name.bin", content)})
+    head = (
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="b"\r\n\r\n\u0158\r\n'
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="name.bin"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    )
+    body = head.encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
     kind = f"Content-Type: multipart/form-data; boundary={BOUNDARY}"
     with files.connect() as connection:
-        if chunked:
+        if is_chunked:
             connection.send_request("POST", "/form", kind, "Transfer-Encoding: chunked")
-            for start in range(0, len(body), 50_000):
-                piece = body[start : start + 50_000]
-                connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
-            connection.send(b"0\r\n\r\n")
+            starts = range(0, len(body), 50_000)
+            connection.send(chunked(*(body[start : start + 50_000] for start in starts)))
             answer = connection.response().json()
         else:
             answer = connection.request("POST", "/form", kind, body=body).json()

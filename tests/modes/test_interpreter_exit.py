@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,6 @@ import pytest
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import Server, wait_for
-
-APP = "tests.apps.ending:application"
 
 #: What each process leaves to its shutdown, beside what it leaves for each request.
 ONCE = ("atexit", "thread")
@@ -30,12 +26,10 @@ class Notes:
         #: Requests that were answered, by the process that has answered.
         self.answered: Counter[str] = Counter()
 
-    @contextmanager
-    def serve(self, mode: str, *options: str, app: str = APP, **more: Any) -> Iterator[Server]:
+    def serve(self, mode: str, *options: str, **more: Any) -> Server:
         env = {"ENDING": str(self.path), **more.pop("env", {})}
         self.has_spans = "SPANS" in env
-        with Server(app, mode, *options, env=env, **more) as server:
-            yield server
+        return Server("tests.apps.ending:application", mode, *options, env=env, **more)
 
     def ask(self, server: Server, path: str = "/", times: int = 1) -> str:
         """Make requests; the process that has answered the last."""

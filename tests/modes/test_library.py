@@ -37,30 +37,29 @@ def get(url: str) -> bytes:
         return body
 
 
-def test_server() -> None:
-    with poorhttp.Server(validator(hello)) as server:
-        assert server.url.startswith("http://127.0.0.1:")
-        for _ in range(3):
-            assert get(server.url).startswith(b"hello from ")
-    with pytest.raises(urllib.error.URLError):
-        get(server.url)
+def opened(server: poorhttp.Server) -> Connection:
+    host, _, port = server.url.removeprefix("http://").rstrip("/").partition(":")
+    return Connection((host, int(port)))
 
 
 def test_two_servers_one_after_the_other_and_at_once() -> None:
     before = threading.active_count()
     for _ in range(3):
-        with poorhttp.Server(hello) as one, poorhttp.Server(hello) as two:
+        with poorhttp.Server(validator(hello)) as one, poorhttp.Server(hello) as two:
             assert one.url != two.url
-            assert get(one.url)
-            assert get(two.url)
+            for server in (one, two):
+                assert server.url.startswith("http://127.0.0.1:")
+                for _ in range(3):
+                    assert get(server.url).startswith(b"hello from ")
+        with pytest.raises(urllib.error.URLError):
+            get(one.url)
     assert threading.active_count() == before, "threads are left behind"
 
 
 def test_server_takes_options() -> None:
-    with poorhttp.Server(hello, threads=2, server_header="mine") as server:
-        host, _, port = server.url.removeprefix("http://").partition(":")
-        with Connection((host, int(port.rstrip("/")))) as connection:
-            assert connection.request("GET", "/").get("Server") == "mine"
+    server = poorhttp.Server(hello, threads=2, server_header="mine")
+    with server, opened(server) as connection:
+        assert connection.request("GET", "/").get("Server") == "mine"
     with pytest.raises(ConfigError, match="threads"):
         poorhttp.Server(hello, thraeds=2).__enter__()
 
@@ -71,32 +70,24 @@ def test_server_refuses_what_it_does_not_apply(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     values: dict[str, object] = {
-        "chdir": "/",
-        "pythonpath": "/",
+        **dict.fromkeys(("chdir", "pythonpath"), "/"),
         **{name: "os:getpid" for name in PROCESS_OPTIONS if name.startswith("hook_")},
         "after_fork": "os:getpid",
         "env": "NAME=value",
-        "user": "0",
-        "group": "0",
+        **dict.fromkeys(("user", "group"), "0"),
         "umask": "0022",
         "pidfile": tmp_path / "pid",
         "admin": "127.0.0.1:0",
-        "reload_include": "*.sql",
-        "reload_exclude": "*.sql",
-        "autoreload": "on",
-        "debug": "on",
-        "otel": "on",
+        **dict.fromkeys(("reload_include", "reload_exclude"), "*.sql"),
+        **dict.fromkeys(("autoreload", "debug", "otel", "asgi_lifespan"), "on"),
+        **dict.fromkeys(("asgi_pathsend", "websocket_compression"), "off"),
         "statsd": "127.0.0.1:8125",
         "asgi_concurrency": "9",
-        "asgi_lifespan": "on",
         "asgi_loop": "asyncio",
-        "asgi_pathsend": "off",
         **dict.fromkeys(("preload", "live", "profile", "https", "open"), True),
-        "websocket_compression": "off",
     }
-    with pytest.raises(
-        ConfigError, match=f"^{name}: not available in a Server, which runs in threads"
-    ):
+    message = f"^{name}: not available in a Server, which runs in threads"
+    with pytest.raises(ConfigError, match=message):
         poorhttp.Server(hello, **{name: values.get(name, 7)})  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()], "nothing is made for what is refused"
 
@@ -114,11 +105,6 @@ def test_server_on_an_occupied_port() -> None:
         address = server.url.removeprefix("http://").rstrip("/")
         with pytest.raises(BindError, match=address), poorhttp.Server(hello, bind=address):
             pass
-
-
-def opened(server: poorhttp.Server) -> Connection:
-    host, _, port = server.url.rpartition("/")[2].partition(":")
-    return Connection((host, int(port)))
 
 
 @pytest.mark.parametrize("mode", ["threading", "single"])

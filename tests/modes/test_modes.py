@@ -1,7 +1,8 @@
-"""Modes: workers, signals, many clients, slow clients, other threads of the process."""
+"""Modes: workers, signals, many clients, slow clients, jumps of the wall clock."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,16 @@ import pytest
 from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
+from tests.support.load import Load
 from tests.testkit.process import opened
-from tests.testkit.server import AT_ONCE, MODES, Server
+from tests.testkit.server import AT_ONCE, MODES, ROOT, Server
+from tests.testkit.versions import Versions
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 
-#: Longer than any test waits: a server that only ends because of it, hangs.
-PATIENT = ("--graceful-timeout", "600", "--drain-timeout", "0.1")
-#: Connections may be idle for as long as a busy machine needs for all the others.
-IDLE = ("--header-timeout", "600", "--keepalive-timeout", "600")
+POLLER = "anon_inode:[eventpoll]"
 
 
 def process_of(server: Server) -> dict[str, Any]:
@@ -43,9 +43,8 @@ def test_ready_line(serve: Serve, mode: str) -> None:
     server = serve(GATE)
     assert server.mode == mode
     assert server.workers == (2 if mode == "forking" else 1)
-    assert f"listening on http://127.0.0.1:{server.port} ({mode}, " in server.log()
-    noun = "2 workers" if mode == "forking" else "1 worker"
-    assert f"({mode}, {noun})\n" in server.log()
+    workers = "2 workers" if mode == "forking" else "1 worker"
+    assert f"listening on http://127.0.0.1:{server.port} ({mode}, {workers})\n" in server.log()
 
 
 @pytest.mark.each_mode
@@ -59,7 +58,7 @@ def test_gevent_patches_before_the_application_is_imported(serve: Serve, mode: s
 
 
 def test_idle_connections_do_not_hold_it(mode: str) -> None:
-    with Server(GATE, mode, *PATIENT) as server:
+    with Server(GATE, mode, "--drain-timeout", "0.1") as server:
         used, fresh = server.connect(), server.connect()
         used.request("GET", "/process")
         server.process.terminate()
@@ -109,7 +108,8 @@ def test_requests_at_once(serve: Serve, mode: str, tmp_path: Path) -> None:
 
 @pytest.mark.each_mode
 def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
-    server = serve(ECHO, *IDLE)
+    # Connections may be idle for as long as a busy machine needs for all the others.
+    server = serve(ECHO, "--header-timeout", "600", "--keepalive-timeout", "600")
     uploads = [server.connect() for _ in range(20)]
     for upload in uploads:
         upload.send(b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234")
@@ -135,10 +135,30 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
         reader.close()
 
 
-# Neighbours in the process
+#: For Python; the core asks for the time of day to write dates, and for nothing else.
+JUMPING = """
+import itertools, time
+real, jumps = time.time, itertools.cycle([0, 86400, -86400, 3.2e9])
+time.time = lambda: real() + next(jumps)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
 
 
-POLLER = "anon_inode:[eventpoll]"
+def test_a_clock_that_jumps(mode: str, tmp_path: Path) -> None:
+    """Timeouts are as they were."""
+    (tmp_path / "sitecustomize.py").write_text(JUMPING)
+    versions = Versions(tmp_path)
+    options = ("--max-lifetime", "3600", "--request-timeout", "30", "--graceful-timeout", "20")
+    env = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with versions.serve(mode, *options, env=env) as server:
+        with Load(server.port) as load:
+            load.wait_more(50)
+            versions.set("2")
+            server.process.send_signal(signal.SIGHUP)
+            load.wait_version("2")
+            load.wait_more(50)
+        load.check()
+        assert "max_lifetime" not in server.log()
 
 
 def test_every_mode_is_tested() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -39,16 +38,6 @@ def name(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
 
 
-def wait_titles(pids: Iterable[int], *wanted: str) -> None:
-    """Wait until the processes have these titles, in any order."""
-    pids = list(pids)
-    wait_for(lambda: sorted(map(title, pids)) == sorted(wanted), f"titles {wanted}")
-
-
-def wait_title(pid: int, part: str) -> None:
-    wait_for(lambda: part in title(pid), f"{part} in the title")
-
-
 def titles_of_workers(server: Server) -> list[str]:
     return sorted(map(title, children(server.process.pid)))
 
@@ -70,8 +59,9 @@ def test_each_process_has_one(tmp_path: Path) -> None:
             "site: worker 1 [blog]": "worker 1",
             "site: preloader [blog]": "preloader",
         }
-        wait_titles(children(main), *processes)
-        assert {title(pid): name(pid) for pid in children(main)} == processes
+        workers = children(main)
+        wait_for(lambda: sorted(map(title, workers)) == sorted(processes), f"titles {processes}")
+        assert {title(pid): name(pid) for pid in workers} == processes
         assert title(main) == f"site: main serve -c {server.file}"
         assert name(main) == "site"
         version = f"VERSION_FILE={tmp_path}/version".encode()
@@ -96,21 +86,18 @@ def test_a_request_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
     server = serve(GATE, *QUERIES)
     plain = titles_of_workers(server)
     gate = tmp_path / "gate"
-    with server.connect() as connection:
-        target = f"/wait?{gate}".encode()
-        connection.send(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % target)
-        server.wait_log(f"entered {gate}\n")
-        shown = f"poorhttp: worker 1 GET {target.decode()}"
-        # 100 bytes of a request are shown.
-        shown = shown[: len("poorhttp: worker 1 ") + 100]
-        now = titles_of_workers(server)
-        assert [each.replace("worker 2", "worker 1") for each in now if "GET" in each] == [shown]
-        assert all(len(each) < 130 for each in now)
-        gate.touch()
-        assert connection.response().status == 200
-        wait_for(lambda: titles_of_workers(server) == plain, "no request in a title")
+    connection = server.enter(gate)
+    # 100 bytes of a request are shown.
+    shown = "poorhttp: worker 1 " + f"GET /wait?{gate}"[:100]
+    now = titles_of_workers(server)
+    assert [each.replace("worker 2", "worker 1") for each in now if "GET" in each] == [shown]
+    assert all(len(each) < 130 for each in now)
+    gate.touch()
+    assert connection.response().status == 200
+    wait_for(lambda: titles_of_workers(server) == plain, "no request in a title")
 
 
+@pytest.mark.parametrize("mode", ["threading"], indirect=True)
 def test_of_several_requests_the_same_one_is_shown(serve: Serve, tmp_path: Path) -> None:
     """Until it ends, and then the oldest of the others."""
     server = serve(GATE, *QUERIES)
@@ -125,28 +112,20 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, tmp_path: Path)
         assert connections[first].response().status == 200
         rest = [number for number, gate in enumerate(gates) if not gate.exists()]
         expected = f"?{gates[min(rest)]}"[:90] if rest else "worker 1"
-        wait_title(worker, expected)
+        wait_for(lambda: expected in title(worker), f"{expected} in the title")  # noqa: B023
 
 
 @pytest.mark.parametrize(
-    ("options", "target", "shown"),
-    [
-        ((), "/wait?{}", "GET /wait"),
-        (("--proc-name", "poorhttp none"), "/wait?{}", ""),
-    ],
+    ("options", "shown"), [((), " GET /wait"), (("--proc-name", "poorhttp none"), "")]
 )
-def test_what_is_shown(
-    serve: Serve, tmp_path: Path, options: tuple[str, ...], target: str, shown: str
-) -> None:
+def test_what_is_shown(serve: Serve, tmp_path: Path, options: tuple[str, ...], shown: str) -> None:
     """No query, unless that is asked for: every user of the machine reads titles."""
-    server = serve(GATE, *options)
+    server = serve(GATE, "--workers", "1", *options)
     gate = tmp_path / "gate"
-    with server.connect() as connection:
-        connection.send(f"GET {target.format(gate)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        server.wait_log(f"entered {gate}\n")
-        assert titles_of_workers(server) == [f"poorhttp: worker 1 {shown}".rstrip()]
-        gate.touch()
-        assert connection.response().status == 200
+    connection = server.enter(gate)
+    assert titles_of_workers(server) == [f"poorhttp: worker 1{shown}"]
+    gate.touch()
+    assert connection.response().status == 200
 
 
 @pytest.mark.parametrize("process", ["main", "standalone"])

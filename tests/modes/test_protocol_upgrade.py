@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Serve
+from tests.support.certificate import certificate
+from tests.support.tls_client import BIND, context, write
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
@@ -20,13 +22,13 @@ WEBSOCKET = ("Connection: Upgrade", "Upgrade: websocket")
 GOING_AWAY = b"\x88\x02\x03\xe9"
 INTERNAL_ERROR = b"\x88\x02\x03\xf3"
 
-#: Modes in which other requests are answered while a connection is taken.
-CONCURRENT = ["threading", "gevent"]
-
 
 def opened(server: Server, path: str, *fields: str) -> Connection:
     """A connection that the application has taken."""
     connection = server.connect()
+    if server.urls.startswith("https"):
+        made = context()
+        connection.socket = made.wrap_socket(connection.socket, server_hostname="localhost")
     connection.send_request("GET", path, *(fields or ASKS))
     assert connection.interim() == 101
     return connection
@@ -46,64 +48,49 @@ def test_an_application_that_ignores_it_answers_on_a_kept_connection(serve: Serv
         assert connection.request("GET", "/plain").body.startswith(b"plain False None")
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param(("Connection: upgrade",), id="no protocol"),
-        pytest.param(("Upgrade: anything",), id="no option"),
-        pytest.param(("Connection: upgrade", "Upgrade: h2c", "HTTP2-Settings: AAAA"), id="h2c"),
-        pytest.param(("Connection: upgrade", "Upgrade: TLS/1.2, HTTP/2.0"), id="ours"),
-        pytest.param(("Connection: upgrade", "Upgrade: web socket"), id="no token"),
-        pytest.param(("Connection: upgrade", "Upgrade: websocket/"), id="no version"),
-        pytest.param(("Connection: upgrade", "Upgrade: ,"), id="empty"),
-    ],
-)
-def test_who_is_not_offered_a_connection(serve: Serve, fields: tuple[str, ...]) -> None:
-    assert serve(APP).get("/offered", *fields).body.startswith(b"offered False None")
+#: Requests, by what is the matter with them, and whether they are offered a connection.
+REQUESTS = {
+    "no protocol": ("GET HTTP/1.1", "Connection: upgrade", False),
+    "no option": ("GET HTTP/1.1", "Upgrade: anything", False),
+    "h2c": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: h2c|HTTP2-Settings: AAAA", False),
+    "ours": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: TLS/1.2, HTTP/2.0", False),
+    "no token": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: web socket", False),
+    "no version": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: websocket/", False),
+    "empty": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: ,", False),
+    "POST": ("POST HTTP/1.1", "|".join([*ASKS, "Content-Length: 0"]), False),
+    "HTTP/1.0": ("GET HTTP/1.0", "|".join(ASKS), False),
+    "HEAD": ("HEAD HTTP/1.1", "|".join(ASKS), False),
+    "two options": ("GET HTTP/1.1", "Connection: keep-alive, Upgrade|Upgrade: WebSocket", True),
+    "two protocols": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: h2c, websocket", True),
+    "two fields": ("GET HTTP/1.1", "Connection: upgrade|Upgrade: h2c|Upgrade: IRC/6.9", True),
+    "close": ("GET HTTP/1.1", "Connection: close, upgrade|Upgrade: anything", True),
+}
 
 
-@pytest.mark.parametrize("request_line", ["POST / HTTP/1.1", "GET / HTTP/1.0", "HEAD / HTTP/1.1"])
-def test_other_requests_are_not_offered_a_connection(serve: Serve, request_line: str) -> None:
-    method, _, version = request_line.split()
+@pytest.mark.parametrize("case", REQUESTS)
+def test_who_is_offered_a_connection(serve: Serve, case: str) -> None:
+    line, fields, offered = REQUESTS[case]
+    method, version = line.split()
     with serve(APP).connect() as connection:
-        lines = [f"{method} /offered {version}", "Host: x", *ASKS, "Content-Length: 0", "", ""]
-        connection.send("\r\n".join(lines).encode())
-        answer = connection.response(method)
+        request = (method, "/offered", *fields.split("|"))
+        answer = connection.request(*request, version=version)
+    expected = b"offered True" if offered else b"offered False None"
     assert answer.status == 200
-    assert method == "HEAD" or answer.body.startswith(b"offered False None")
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        ("Connection: keep-alive, Upgrade", "Upgrade: WebSocket"),
-        ("Connection: upgrade", "Upgrade: h2c, websocket"),
-        ("Connection: upgrade", "Upgrade: h2c", "Upgrade: IRC/6.9"),
-        ("Connection: close, upgrade", "Upgrade: anything"),
-    ],
-)
-def test_who_is_offered_a_connection(serve: Serve, fields: tuple[str, ...]) -> None:
-    assert serve(APP).get("/offered", *fields).body.startswith(b"offered True")
+    assert method == "HEAD" or answer.body.startswith(expected)
 
 
 @pytest.mark.each_mode
 def test_what_comes_goes_back(serve: Serve) -> None:
-    with opened(serve(APP), "/echo") as connection:
-        for data in (b"one", b"\0" * 5_000, bytes(range(256))):
-            connection.send(data)
-            assert received(connection, len(data)) == data
-        connection.send(b"end")
-        assert connection.rest() == b""
-
-
-@pytest.mark.each_mode
-def test_what_came_with_the_request_is_for_the_application(serve: Serve) -> None:
+    """With what has come behind the request, in one piece with it."""
     with serve(APP).connect() as connection:
         lines = ["GET /echo HTTP/1.1", "Host: x", *ASKS, "", "early "]
         connection.send("\r\n".join(lines).encode())
         assert connection.interim() == 101
         connection.send(b"late")
         assert received(connection, 10) == b"early late"
+        for data in (b"one", b"\0" * 5_000, bytes(range(256))):
+            connection.send(data)
+            assert received(connection, len(data)) == data
         connection.send(b"end")
         assert connection.rest() == b""
 
@@ -117,12 +104,10 @@ def test_ends_of_applications(serve: Serve, path: str) -> None:
     server = serve(APP)
     with server.connect() as connection:
         connection.send_request("GET", f"/{path}", *ASKS)
-        if path == "generator":
-            assert connection.interim() == 101
-            connection.send(b"here")
-        else:
-            assert connection.interim() == 101
-        assert connection.rest() == (b"here" if path == "generator" else b"")
+        assert connection.interim() == 101
+        sent = b"here" if path == "generator" else b""
+        connection.send(sent)
+        assert connection.rest() == sent
     if path == "pieces":
         server.wait_log("the response was closed")
     assert server.get("/plain").status == 200
@@ -186,7 +171,7 @@ def test_so_many_threads_may_be_upgraded() -> None:
         assert received(second, 1) == b"x"
 
 
-@pytest.mark.parametrize("mode", CONCURRENT)
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
 def test_request_timeout_does_not_apply(mode: str) -> None:
     options = ("--request-timeout", "0.3", "--threads", "2")
     with (
@@ -198,9 +183,9 @@ def test_request_timeout_does_not_apply(mode: str) -> None:
         assert received(connection, 1) == b"x"
 
 
-@pytest.mark.each_mode
-def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
-    with Server(APP, mode) as server:
+def stop_between_two_frames(server: Server) -> None:
+    """Stop a server while its application sends a frame."""
+    with server:
         connection = opened(server, "/frames", *WEBSOCKET)
         assert received(connection, 4) == b"\x81\x05he"
         server.process.send_signal(signal.SIGTERM)
@@ -211,6 +196,16 @@ def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
         assert server.wait() == 0
         assert re.search("frames: (BrokenPipeError|end)", server.log())
         server.ended()
+
+
+@pytest.mark.each_mode
+def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
+    stop_between_two_frames(Server(APP, mode))
+
+
+def test_stop_sends_a_close_frame_over_tls(mode: str, tmp_path: Path) -> None:
+    tls = ("--tls-certificate", write(tmp_path, "site.pem", certificate().issued))
+    stop_between_two_frames(Server(APP, mode, *tls, bind=BIND))
 
 
 @pytest.mark.each_mode
@@ -227,15 +222,15 @@ def test_stop_ends_the_input_of_other_protocols(mode: str) -> None:
 
 def test_reload_tells_them(versions: Versions, mode: str) -> None:
     with Server(APP, mode, "--workers", "2", env={"VERSION_FILE": str(versions.path)}) as server:
-        sockets = [opened(server, "/frames", *WEBSOCKET)]
-        received(sockets[0], 4)
-        sockets[0].send(b".")
-        received(sockets[0], 3)
+        connection = opened(server, "/frames", *WEBSOCKET)
+        received(connection, 4)
+        connection.send(b".")
+        received(connection, 3)
         versions.set("second")
         server.process.send_signal(signal.SIGHUP)
-        assert received(sockets[0], 4) == GOING_AWAY
-        sockets[0].send(b"\x88\x80abcd")
-        assert sockets[0].rest() == b""
+        assert received(connection, 4) == GOING_AWAY
+        connection.send(b"\x88\x80abcd")
+        assert connection.rest() == b""
         wait_for(lambda: server.get("/plain").body.endswith(b"second"), "the new version")
 
 
@@ -249,7 +244,5 @@ def test_access_log(tmp_path: Path, mode: str) -> None:
             connection.send(b"end")
             assert connection.rest() == b""
         wait_for(log.read_text, "the line")
-    head = len(
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: anything\r\nConnection: Upgrade\r\n\r\n"
-    )
-    assert log.read_text().splitlines() == [f"GET /echo 101 5 {head + 5}"]
+    head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: anything\r\nConnection: Upgrade\r\n\r\n"
+    assert log.read_text().splitlines() == [f"GET /echo 101 5 {len(head) + 5}"]

@@ -17,29 +17,14 @@ from tests.testkit.server import Program, Server, command, wait_for
 pytestmark = pytest.mark.each_mode
 
 APPLICATION = """\
-import asyncio, faulthandler, os, signal, sys, time
+import faulthandler, os, signal, sys, time
 
-def forget(number, frame):
-    pass
-
-def handle(*numbers):
+def replace(*numbers):
     for number in numbers:
-        signal.signal(number, forget)
+        exec(os.environ["WAY"])
 
-def register(*numbers):
-    for number in numbers:
-        faulthandler.register(number, open("dump", "w"))
-
-def ignore(*numbers):
-    for number in numbers:
-        signal.signal(number, signal.SIG_IGN)
-
-def block(*numbers):
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-
-WHAT = os.environ["WHAT"]
 if "reach" not in os.environ:
-    globals()[WHAT](signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
+    replace(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
 if "hang" in os.environ:
     sys.stderr.write("hangs\\n")
     while True:
@@ -48,7 +33,7 @@ if "hang" in os.environ:
 def application(environ, start_response):
     path = environ["QUERY_STRING"]
     if path == "late":
-        globals()[WHAT](signal.SIGRTMAX)
+        replace(signal.SIGRTMAX)
     elif path == "slow":
         until = time.monotonic() + 60
         while time.monotonic() < until:
@@ -58,12 +43,18 @@ def application(environ, start_response):
     return [b"answered"]
 """
 
-WAYS = ("handle", "register", "ignore", "block")
+#: What applications do to a signal.
+WAYS = {
+    "handle": "signal.signal(number, lambda number, frame: None)",
+    "register": "faulthandler.register(number, open('dump', 'w'))",
+    "ignore": "signal.signal(number, signal.SIG_IGN)",
+    "block": "signal.pthread_sigmask(signal.SIG_BLOCK, [number])",
+}
 
 
 def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Server:
     (tmp_path / "app.py").write_text(APPLICATION)
-    return Server("app.py", mode, *options, cwd=tmp_path, env={"WHAT": what, **env})
+    return Server("app.py", mode, *options, cwd=tmp_path, env={"WAY": WAYS[what], **env})
 
 
 @pytest.mark.parametrize(("mode", "what"), each_value(DIFFERENT, WAYS), indirect=["mode"])
@@ -148,7 +139,7 @@ def test_a_worker_that_still_loads_is_killed_with_the_cause(
     what: str, cause: str, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(APPLICATION)
-    env = {"WHAT": what, "hang": "1", "POORHTTP_GRACEFUL_TIMEOUT": "0.1"}
+    env = {"WAY": WAYS[what], "hang": "1", "POORHTTP_GRACEFUL_TIMEOUT": "0.1"}
     words = command("serve", "app.py", "--bind", "127.0.0.1:0")
     with Program(*words, cwd=tmp_path, env=env) as program:
         program.wait_log("hangs")
@@ -187,17 +178,6 @@ def application(environ, start_response):
 """
 
 
-def test_an_exception_of_a_handler_is_logged(mode: str, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(RAISING)
-    with Server("app.py", mode, "--workers", "1", cwd=tmp_path) as server:
-        server.tracebacks = True
-        (worker,) = children(server.process.pid)
-        os.kill(worker, signal.SIGWINCH)
-        server.wait_log("ValueError: the handler fails")
-        assert server.get("/").status == 200
-        assert children(server.process.pid) == [worker]
-
-
 #: Sends the signal in the first lines of gevent's hub.
 IN_THE_HUB = """
 import os
@@ -213,15 +193,21 @@ Hub.start_periodic_monitoring_thread = send_and_begin
 """
 
 
-@pytest.mark.parametrize("mode", ["gevent"])
-def test_an_exception_while_the_hub_begins(mode: str, tmp_path: Path) -> None:
-    """It would end the hub for good, and no request would be answered."""
-    (tmp_path / "app.py").write_text(RAISING + IN_THE_HUB)
+@pytest.mark.parametrize(
+    ("mode", "hub"), [*((mode, "") for mode in DIFFERENT), ("gevent", IN_THE_HUB)]
+)
+def test_an_exception_of_a_handler_is_logged(mode: str, hub: str, tmp_path: Path) -> None:
+    """While gevent's hub begins it would end the hub for good, and no request would be answered."""
+    (tmp_path / "app.py").write_text(RAISING + hub)
     with Server("app.py", mode, "--workers", "1", cwd=tmp_path) as server:
         server.tracebacks = True
+        workers = children(server.process.pid)
+        if not hub:
+            os.kill(workers[0], signal.SIGWINCH)
         server.wait_log("ValueError: the handler fails")
         assert server.get("/").status == 200
-        assert server.log().count("Traceback") == 1
+        assert not hub or server.log().count("Traceback") == 1
+        assert children(server.process.pid) == workers
 
 
 def test_a_process_without_supervisor_says_that_it_will_not_stop(tmp_path: Path) -> None:

@@ -35,25 +35,21 @@ OVER = re.compile(r"info: worker \d+: a thread is free again after \d+\.\d s\n")
 def held(server: Server, gate: Path) -> Iterator[None]:
     """Every thread has a request, until the end of this context."""
     with ExitStack() as stack:
-        holding = [stack.enter_context(server.connect())]
-        holding[0].send_request("GET", f"/hold?{gate}")
-        server.wait_log(f"holds {gate}\n")
-        if server.mode == "threading":
+        holding = []
+        for number in range(1, 3 if server.mode == "threading" else 2):
             holding.append(stack.enter_context(server.connect()))
-            holding[1].send_request("GET", f"/hold?{gate}")
-            server.wait_log(f"holds {gate}\n", 2)
+            holding[-1].send_request("GET", f"/hold?{gate}")
+            server.wait_log(f"holds {gate}\n", number)
         yield
         gate.touch()
         for connection in holding:
             assert connection.response().status == 200
 
 
-def start(
-    mode: str, *options: str, env: dict[str, str] | None = None, bind: str = "127.0.0.1:0"
-) -> Server:
+def start(mode: str, *options: str, env: dict[str, str] | None = None) -> Server:
     few = ("--workers", "1", "--threads", "2" if mode == "threading" else "1")
     launcher = patched("poorhttp.plugins.monitor.saturation", LONG=0.4, SHORTEST=0.4)
-    return Server(BUSY, mode, *few, *options, env=env, bind=(bind,), launcher=launcher)
+    return Server(BUSY, mode, *few, *options, env=env, launcher=launcher)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +73,6 @@ def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> No
         assert len(SATURATED.findall(server.log())) == len(OVER.findall(server.log())) == 1
 
 
-@contextmanager
-def ear(path: Path) -> Iterator[socket.socket]:
-    """Where systemd listens."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-        systemd.settimeout(HANG)
-        systemd.bind(str(path))
-        yield systemd
-
-
 def wait_signs(systemd: socket.socket, count: int) -> None:
     while count:
         count -= systemd.recv(4096) == b"WATCHDOG=1"
@@ -94,7 +81,10 @@ def wait_signs(systemd: socket.socket, count: int) -> None:
 def test_busy_threads_are_no_reason_where_nobody_waits(mode: str, tmp_path: Path) -> None:
     """Nothing is logged until somebody waits, and systemd hears that all is well all the time."""
     env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
-    with ear(tmp_path / "notify") as systemd, start(mode, env=env) as server:
+    systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    systemd.settimeout(HANG)
+    systemd.bind(env["NOTIFY_SOCKET"])
+    with systemd, start(mode, env=env) as server:
         with held(server, tmp_path / "gate"), server.connect() as connection:
             # Each is sent a tenth of a second after the one before, at least.
             wait_signs(systemd, 25)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Serve
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, join, wait_for
 
@@ -20,8 +19,6 @@ geventwebsocket = pytest.importorskip("geventwebsocket")
 websocket = pytest.importorskip("websocket")
 
 APP = "tests/apps/websockets_served.py"
-
-CONCURRENT = ["threading", "gevent"]
 
 
 @contextmanager
@@ -38,25 +35,22 @@ def connect(server: Server, path: str, **options: Any) -> Iterator[Any]:
         ws.shutdown()
 
 
-@pytest.mark.parametrize("mode", CONCURRENT, indirect=True)
-def test_flask_sock_echoes(serve: Serve) -> None:
-    with connect(serve(APP), "/echo", subprotocols=["talk", "chat"]) as ws:
-        assert ws.getsubprotocol() == "chat"
-        for text in ("", "hello", "ü" * 70_000):
-            ws.send(text)
-            assert ws.recv() == text
-        ws.send_binary(b"\0\1" * 1_000_000)
-        assert ws.recv() == b"\0\1" * 1_000_000
-        ws.ping("there?")
-        ws.send("behind a ping")
-        assert ws.recv() == "behind a ping"
-        ws.send_close(1000)
-        assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
-
-
-@pytest.mark.parametrize("mode", CONCURRENT)
-def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_flask_sock(mode: str) -> None:
+    """It echoes, and all connections are closed cleanly when the server stops."""
     with Server(APP, mode) as server, ExitStack() as stack:
+        with connect(server, "/echo", subprotocols=["talk", "chat"]) as ws:
+            assert ws.getsubprotocol() == "chat"
+            for text in ("", "hello", "ü" * 70_000):
+                ws.send(text)
+                assert ws.recv() == text
+            ws.send_binary(b"\0\1" * 1_000_000)
+            assert ws.recv() == b"\0\1" * 1_000_000
+            ws.ping("there?")
+            ws.send("behind a ping")
+            assert ws.recv() == "behind a ping"
+            ws.send_close(1000)
+            assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
         sockets = [stack.enter_context(connect(server, "/echo")) for _ in range(10)]
         for ws in sockets:
             ws.send("x")
@@ -70,18 +64,12 @@ def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "transports", "without"),
-    [
-        ("threading", ["websocket"], ""),
-        # Only gevent has a package of its own.
-        ("gevent", ["polling", "websocket"], ""),
-    ],
+    ("mode", "transports"),
+    # Only gevent has a package of its own.
+    [("threading", ["websocket"]), ("gevent", ["polling", "websocket"])],
 )
-def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
-    with (
-        Server(APP, mode, env={"WITHOUT_GEVENT_WEBSOCKET": without}) as server,
-        requests.Session() as session,
-    ):
+def test_flask_socketio(mode: str, transports: list[str]) -> None:
+    with Server(APP, mode) as server, requests.Session() as session:
         client = socketio.Client(reconnection=False, http_session=session)
         heard: list[str] = []
         client.on("heard", heard.append)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import ssl
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -43,7 +42,7 @@ from tests.support.tls_client import (
     told,
     write,
 )
-from tests.testkit.client import HANG
+from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
 from tests.testkit.server import Server, alone, run, wait_for
 
@@ -86,22 +85,22 @@ def server(serve: Serve, tls: tuple[str, str]) -> Server:
 def test_modes(server: Server) -> None:
     assert server.urls == f"https://127.0.0.1:{server.port}"
     for version in VERSIONS:
-        found = told(server, made=context(version))
-        assert found["scheme"] == "https"
-        assert found["HTTPS"] == "on"
-        assert found["port"] == str(server.port)
-        assert found["SSL_PROTOCOL"] == f"TLSv{version}"
-        assert found["SSL_TLS_SNI"] == "localhost"
-        assert found["SSL_CLIENT_VERIFY"] == "NONE"
-
-
-def test_the_name_of_a_cipher_is_that_of_openssl(server: Server) -> None:
-    for version in VERSIONS:
         with connected(server, made=context(version)) as sock:
+            assert sock.selected_alpn_protocol() is None
             cipher = sock.cipher()
             assert cipher is not None
-            assert ask(sock)[1]["SSL_CIPHER"] == cipher[0]
-            assert sock.selected_alpn_protocol() is None
+            found = ask(sock)[1]
+        expected = {
+            "scheme": "https",
+            "HTTPS": "on",
+            "port": str(server.port),
+            "SSL_PROTOCOL": f"TLSv{version}",
+            "SSL_TLS_SNI": "localhost",
+            "SSL_CLIENT_VERIFY": "NONE",
+            # As OpenSSL names it.
+            "SSL_CIPHER": cipher[0],
+        }
+        assert {key: found[key] for key in expected} == expected
 
 
 def test_the_protocol_is_http_1(serve: Serve, tls: tuple[str, str]) -> None:
@@ -120,11 +119,8 @@ def test_the_protocol_is_http_1(serve: Serve, tls: tuple[str, str]) -> None:
                 assert ask(sock)[0].startswith("HTTP/1.1 200")
         for offered in (["h2"], ["h2", "http/2", "x"]):
             made.set_alpn_protocols(offered)
-            with (
-                pytest.raises(ssl.SSLError, match=r"(?i)alert.no.application.protocol"),
-                connected(server, made=made),
-            ):
-                pass
+            with pytest.raises(ssl.SSLError, match=r"(?i)alert.no.application.protocol"):
+                told(server, made=made)
 
 
 def test_hosts(tmp_path: Path, ours: str) -> None:
@@ -135,30 +131,23 @@ def test_hosts(tmp_path: Path, ours: str) -> None:
     options = [word for path in (ours, a, wild) for word in ("--tls-certificate", path)]
     options += ["--tls-certificate", write(tmp_path, "rsa.pem", rsa)]
     with secure("single", *options) as server:
-        for host, expected in {
-            "a.example": "a.example",
-            "www.a.example": "a.example",
-            "WWW.A.Example": "a.example",
-            "x.b.example": "*.b.example",
-            "x.y.b.example": "localhost",
-            "b.example": "localhost",
-            "unknown.example": "localhost",
-            "localhost": "localhost",
+        for expected, hosts in {
+            "a.example": ("a.example", "www.a.example", "WWW.A.Example"),
+            "*.b.example": ("x.b.example",),
+            "localhost": ("x.y.b.example", "b.example", "unknown.example", "localhost"),
         }.items():
-            assert expected in names(server, host), host
+            assert all(expected in names(server, host) for host in hosts), expected
         # By kind of key; the first that the client can verify.
         made = context("1.2")
         made.set_ciphers("ECDHE-RSA-AES128-GCM-SHA256")
-        with connected(server, made=made) as sock:
-            assert ask(sock)[1]["SSL_CIPHER"] == "ECDHE-RSA-AES128-GCM-SHA256"
-        with connected(server, made=context("1.2")) as sock:
-            assert "ECDSA" in ask(sock)[1]["SSL_CIPHER"]
+        assert told(server, made=made)["SSL_CIPHER"] == "ECDHE-RSA-AES128-GCM-SHA256"
+        assert "ECDSA" in told(server, made=context("1.2"))["SSL_CIPHER"]
 
 
 def test_min_version(tls: tuple[str, str]) -> None:
     with secure("single", *tls, "--tls-min-version", "1.3") as server:
-        with pytest.raises(ssl.SSLError), connected(server, made=context("1.2")):
-            pass
+        with pytest.raises(ssl.SSLError):
+            told(server, made=context("1.2"))
         assert told(server)["SSL_PROTOCOL"] == "TLSv1.3"
 
 
@@ -180,7 +169,8 @@ def test_certificates_of_clients(
         "anna@example.org", "anna.example", common_name="Anna", organization_name="Shop"
     )
     pem = client.cert_chain_pems[0].bytes().decode()
-    ended = short_lived(authority, datetime.now(timezone.utc) - timedelta(hours=1))
+    past = datetime.now(timezone.utc) - timedelta(hours=1)
+    ended = authority.issue_cert("anna.example", not_after=past)
     stranger = trustme.CA().issue_cert("anna.example")
     options = (*tls, "--tls-client-ca", path, "--tls-client-auth", required)
     with secure("single", *options) as server:
@@ -230,7 +220,6 @@ def signed_by(authority: trustme.CA) -> tuple[x509.Certificate, Any]:
 
 
 def loaded(issued: trustme.LeafCert) -> x509.Certificate:
-    """The certificate itself."""
     return x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
 
 
@@ -283,31 +272,17 @@ def response(
     return made.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
 
 
-def delegate(authority: trustme.CA, *usages: x509.ObjectIdentifier) -> trustme.LeafCert:
-    """A certificate with its key, which an authority has made for these uses."""
-    used = [x509.ExtendedKeyUsage(usages)] if usages else []
-    return issue(authority, datetime.now(timezone.utc) + timedelta(days=1), *used)
-
-
-def short_lived(authority: trustme.CA, end: datetime, is_authority: bool = False) -> Any:
-    """A certificate with its key, valid until then: of a client, or of another authority."""
-    made = issue(authority, end, x509.BasicConstraints(is_authority, None), own=is_authority)
-    if not is_authority:
-        return made
-    return trustme.CA.from_pem(made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes())
-
-
 def issue(
-    authority: trustme.CA, end: datetime, *extensions: x509.ExtensionType, own: bool = False
+    issuer: trustme.CA | None, end: datetime, *extensions: x509.ExtensionType
 ) -> trustme.LeafCert:
-    """A certificate with its key, valid until then; `own`: it is signed by itself."""
-    issuer, authority_key = signed_by(authority)
+    """A certificate with its key, valid until then, signed by its issuer, or by itself."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{own} {end}")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{issuer is None} {end}")])
+    above, signing = signed_by(issuer) if issuer else (None, key)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
-        .issuer_name(name if own else issuer.subject)
+        .issuer_name(above.subject if above else name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(end - timedelta(days=2))
@@ -316,9 +291,15 @@ def issue(
     for extension in extensions:
         critical = isinstance(extension, x509.BasicConstraints)
         made = made.add_extension(extension, critical=critical)
-    cert = made.sign(key if own else authority_key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    cert = made.sign(signing, hashes.SHA256()).public_bytes(Encoding.PEM)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return trustme.LeafCert(pem, cert, [])
+
+
+def delegate(authority: trustme.CA, *usages: x509.ObjectIdentifier) -> trustme.LeafCert:
+    """A certificate with its key, which an authority has made for these uses."""
+    used = [x509.ExtendedKeyUsage(usages)] if usages else []
+    return issue(authority, datetime.now(timezone.utc) + timedelta(days=1), *used)
 
 
 def stapled(server: Server, version: str = "1.3") -> str:
@@ -334,21 +315,18 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
     authority = certificate().authority
     path, site = tmp_path / "ocsp.der", tmp_path / "site.pem"
     # With the certificate of the issuer, so that the signature can be checked.
-    site.write_bytes(
-        certificate().issued.private_key_and_cert_chain_pem.bytes() + authority.cert_pem.bytes()
-    )
-    site.chmod(0o600)
+    write(tmp_path, "site.pem", certificate().issued)
+    authority.cert_pem.write_to_path(str(site), append=True)
     signing = ExtendedKeyUsageOID.OCSP_SIGNING
     day, past = timedelta(days=1), timedelta(days=-1)
     unsigned = "neither the issuer of the certificate has signed it"
+    later = ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER)
     wrong = {
         b"root:*:0:0\n": "it is not an OCSP response in DER",
         b"": "it is not an OCSP response in DER",
         response() + b"x": "it is not an OCSP response in DER",
         b"-----BEGIN OCSP RESPONSE-----": "it is PEM",
-        ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER).public_bytes(
-            Encoding.DER
-        ): "the responder has answered TryLater",
+        later.public_bytes(Encoding.DER): "the responder has answered TryLater",
         response(issued=authority.issue_cert("localhost")): "it is about another certificate",
         response(status=ocsp.OCSPCertStatus.REVOKED): "the certificate is revoked",
         response(status=ocsp.OCSPCertStatus.UNKNOWN): "the certificate is unknown",
@@ -368,9 +346,8 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
     path.write_bytes(next(iter(wrong)))
     options = ["--tls-certificate", str(site), "--tls-ocsp", str(path)]
     with Server(APP, "single", *options, bind=BIND) as server:
-        server.wait_log(
-            f"{path}: clients do not get this OCSP response: it is not an OCSP response"
-        )
+        refused = f"{path}: clients do not get this OCSP response: it is not an OCSP response"
+        server.wait_log(refused)
         assert "OCSP response: no response sent" in stapled(server)
         path.write_bytes(right[0])
         server.wait_log("new certificates are used")
@@ -462,12 +439,13 @@ def test_no_session_outlives_a_certificate_of_its_client(
     """Neither its own nor that of the issuer, however often it is resumed, by whichever worker."""
     authority, path = clients
     end = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=6)
-    ending = short_lived(authority, end, is_authority=True)
+    made = issue(None, end, x509.BasicConstraints(True, None))
+    ending = trustme.CA.from_pem(made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes())
     with Path(path).open("ab") as file:
         file.write(ending.cert_pem.bytes())
     with secure("forking", *tls, "--tls-client-ca", path, "--workers", "2") as server:
-        own = short_lived(authority, end)
-        of_issuer = short_lived(ending, end + timedelta(hours=1))
+        own = authority.issue_cert("own.example", not_after=end)
+        of_issuer = issue(ending, end + timedelta(hours=1))
         ends = [
             Resuming(server, version, client=client)
             for version in VERSIONS
@@ -531,13 +509,6 @@ def test_a_session_without_certificate_is_not_resumed_where_one_is_required(
             resumed(tree.ports["closed"], made, session)
 
 
-def plain(port: int, request: bytes, source: str = "127.0.0.1") -> str:
-    """The answer without TLS."""
-    with socket.create_connection(("127.0.0.1", port), HANG, (source, 0)) as sock:
-        sock.sendall(request)
-        return b"".join(iter(lambda: sock.recv(65536), b"")).decode()
-
-
 def test_redirect_and_hsts(tls: tuple[str, str]) -> None:
     hsts = "max-age=60; includeSubDomains"
     options = (*tls, "--redirect-to-https", "on", "--health", "/-", "--hsts", hsts)
@@ -546,26 +517,27 @@ def test_redirect_and_hsts(tls: tuple[str, str]) -> None:
     with Server(APP, "threading", *options, *trust, bind=bind) as server:
         insecure = server.port_of("http")
         server.port = port = server.port_of("https")
-        end = b"Connection: close\r\n\r\n"
+
+        def plain(target: str, host: str = "a", source: str = "", **more: Any) -> Response:
+            with Connection(("127.0.0.1", insecure), source) as connection:
+                connection.host = host
+                answer = connection.request(more.pop("method", "GET"), target, **more)
+            assert answer.get("Strict-Transport-Security") is None
+            return answer
+
         for target, host, location in [
-            (b"/a?b=c", b"shop.example", f"https://shop.example:{port}/a?b=c"),
-            (b"/", b"shop.example:8080", f"https://shop.example:{port}/"),
-            (b"/%20%C3%A4", b"[::1]", f"https://[::1]:{port}/%20%C3%A4"),
-            (b"http://other.example/x", b"other.example", f"https://other.example:{port}/x"),
+            ("/a?b=c", "shop.example", f"https://shop.example:{port}/a?b=c"),
+            ("/", "shop.example:8080", f"https://shop.example:{port}/"),
+            ("/%20%C3%A4", "[::1]", f"https://[::1]:{port}/%20%C3%A4"),
+            ("http://other.example/x", "other.example", f"https://other.example:{port}/x"),
         ]:
-            answer = plain(insecure, b"GET %b HTTP/1.1\r\nHost: %b\r\n%b" % (target, host, end))
-            assert answer.startswith("HTTP/1.1 308 "), answer
-            assert f"\r\nLocation: {location}\r\n" in answer
-            assert "Strict-Transport-Security" not in answer
-        post = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n" + end + b"abc"
-        assert plain(insecure, post).startswith("HTTP/1.1 308 ")
-        assert plain(insecure, b"GET / HTTP/1.0\r\n\r\n").startswith("HTTP/1.1 400 ")
-        health = b"GET /-/ready HTTP/1.1\r\nHost: a\r\n" + end
-        assert plain(insecure, health).startswith("HTTP/1.1 200 ")
+            answer = plain(target, host)
+            assert (answer.status, answer.get("Location")) == (308, location)
+        assert plain("/", method="POST", body=b"abc").status == 308
+        assert plain("/", version="HTTP/1.0").status == 400
+        assert plain("/-/ready").status == 200
         # A proxy that is trusted is not redirected.
-        answer = plain(insecure, b"GET / HTTP/1.1\r\nHost: a\r\n" + end, "127.0.0.2")
-        assert answer.startswith("HTTP/1.1 200 ")
-        assert "strict-transport" not in answer.lower()
+        assert plain("/", source="127.0.0.2").status == 200
         with connected(server) as sock:
             head, found = ask(sock)
         assert found["scheme"] == "https"
@@ -583,8 +555,7 @@ def test_redirect_and_hsts(tls: tuple[str, str]) -> None:
 
 def test_development(tmp_path: Path) -> None:
     """The certificate is the same at each start, so that browsers remember it."""
-    app = tmp_path / "app.py"
-    app.write_text(Path(APP).read_text())
+    (tmp_path / "app.py").write_text(Path(APP).read_text())
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     path = tmp_path / "cache/poorhttp/localhost.pem"
     prints = []

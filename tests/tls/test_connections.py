@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,17 +22,16 @@ from tests.apps import streamed
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
+from tests.support.tls_client import BIND, VERSIONS, context, write
 from tests.testkit.client import Connection, receive
 from tests.testkit.server import Server, wait_for
 
 ALONE = True
 
-BIND = ("https://127.0.0.1:0",)
 ANSWERS = "tests/apps/answers.py"
 ECHO = "tests/apps/echo.py"
 #: Versions and ciphers for which the kernel encrypts.
 KERNEL = use_kernel_tls()
-VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 #: Responses of `ANSWERS`, and their bodies.
 SHAPES = {
@@ -43,8 +43,6 @@ SHAPES = {
     "/large": b"0123456789" * 500_000,
     "/large_generated": b"0123456789" * 500_000,
 }
-#: A record of TLS that begins a handshake, and what is missing of it.
-BEGINNING = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 
 def plain(server: Server) -> Connection:
@@ -52,20 +50,12 @@ def plain(server: Server) -> Connection:
     return Connection(("127.0.0.1", server.port))
 
 
-def context(version: str = "1.3") -> ssl.SSLContext:
-    """What a client of this version connects with."""
-    made = certificate().client_context()
-    made.minimum_version = made.maximum_version = VERSIONS[version]
-    # An end that is not announced is an error.
+def secure(server: Server, version: str = "1.3") -> Connection:
+    """A connection with TLS, whose end is an error if it is not announced."""
+    made = context(version)
     made.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
-    return made
-
-
-def secure(server: Server, version: str = "1.3", first: bytes = b"") -> Connection:
-    """A connection with TLS; `first` comes before that."""
     connection = plain(server)
-    connection.send(first)
-    connection.socket = context(version).wrap_socket(
+    connection.socket = made.wrap_socket(
         connection.socket, server_hostname="localhost", suppress_ragged_eofs=False
     )
     return connection
@@ -75,8 +65,7 @@ def secure(server: Server, version: str = "1.3", first: bytes = b"") -> Connecti
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a certificate, its key, and files to serve."""
     folder = tmp_path_factory.mktemp("tls")
-    certificate().write(folder / "site.pem")
-    (folder / "site.pem").chmod(0o600)
+    write(folder, "site.pem", certificate().issued)
     (folder / "static" / "folder").mkdir(parents=True)
     (folder / "static" / "folder" / "index.html").write_text("index")
     (folder / "static" / "large").write_bytes(bytes(range(250)) * 20_000)
@@ -167,31 +156,23 @@ def test_what_the_application_is_told(servers: Servers, version: str) -> None:
         assert (absolute["PATH_INFO"], absolute["HTTP_HOST"]) == ("/there", "test")
 
 
-PROXIED = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
-PROXY_LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
-
-
 def test_a_proxy_protocol_header_in_one_piece_with_the_handshake(servers: Servers) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     session = context().wrap_bio(incoming, outgoing, server_hostname="localhost")
-    with plain(servers(ECHO, *PROXIED)) as connection:
-        first = PROXY_LINE
-        while True:
-            try:
-                session.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                connection.send(first + outgoing.read())
-                first = b""
+    server = servers(ECHO, "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    with plain(server) as connection:
+        outgoing.write(b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n")
+
+        def until_done(call: Callable[[], Any]) -> Any:
+            while True:
+                with suppress(ssl.SSLWantReadError):
+                    return call()
+                connection.send(outgoing.read())
                 incoming.write(connection.socket.recv(65_536))
+
+        until_done(session.do_handshake)
         session.write(b"GET / HTTP/1.0\r\n\r\n")
-        connection.send(outgoing.read())
-        wait_for(
-            lambda: (
-                incoming.write(connection.socket.recv(65_536)) or b"203.0.113.1" in session.read()
-            ),
-            "it",
-        )
+        wait_for(lambda: b"203.0.113.1" in until_done(session.read), "it")
 
 
 def record(kind: int, content: bytes, version: bytes = b"\x03\x03") -> bytes:
@@ -208,16 +189,14 @@ def client_hello(version: int, ciphers: bytes = b"\xc0\x2b", extensions: bytes =
 
 #: What a client may send instead of a handshake, and the number of its alert (RFC 8446 section 6):
 #: 10 is unexpected_message, 22 record_overflow, 40 handshake_failure, 50 decode_error.
+LARGE = b"a" * 16_000
 BROKEN: dict[str, tuple[bytes, int]] = {
     "zeros": (b"\0" * 100, 10),
     "content": (record(23, b"ab"), 10),
     "no message": (record(22, b""), 50),
     "a message of the server": (record(22, b"\2\0\0\4abcd"), 50),
-    "a message of 16 MB": (record(22, b"\1\xff\xff\xff" + b"a" * 16_000), 50),
-    "a message of 40 KB": (
-        record(22, b"\1\0\xa0\0" + b"a" * 16_000) + record(22, b"a" * 16_000) * 2,
-        50,
-    ),
+    "a message of 16 MB": (record(22, b"\1\xff\xff\xff" + LARGE), 50),
+    "a message of 40 KB": (record(22, b"\1\0\xa0\0" + LARGE) + record(22, LARGE) * 2, 50),
     "the head of a record of 18 KB": (b"\x16\3\1\x48\1", 22),
     "TLS 1.0": (client_hello(1), 70),
     "TLS 1.1": (client_hello(2), 70),
@@ -229,16 +208,14 @@ BROKEN: dict[str, tuple[bytes, int]] = {
 def test_a_failed_handshake_ends_with_its_alert(servers: Servers) -> None:
     """Though the client has sent more than the server reads: a reset would destroy the alert."""
     server = servers(ECHO)
-    found = {}
-    for name, (sent, _) in BROKEN.items():
+    for name, (sent, alert) in BROKEN.items():
         with plain(server) as connection:
             with suppress(ConnectionError):
                 connection.send(sent + b"z" * 3_000_000)
-            found[name] = connection.rest()
-    for name, (_, alert) in BROKEN.items():
-        # As a message of 16 MB, what follows is not looked at.
-        expected = rb"\x15\x03.\x00\x02\x02%b" % re.escape(bytes([alert]))
-        assert re.fullmatch(expected, found[name], re.S), (name, alert, found[name])
+            # As a message of 16 MB, what follows is not looked at.
+            expected = rb"\x15\x03.\x00\x02\x02%b" % re.escape(bytes([alert]))
+            found = connection.rest()
+            assert re.fullmatch(expected, found, re.S), (name, alert, found)
     with secure(server) as connection:
         assert connection.request("GET", "/").status == 200
 
@@ -320,16 +297,13 @@ def test_idle_connections_are_ended_by_a_stop(mode: str, files: Path) -> None:
         plain(server) as begun,
     ):
         assert idle.request("GET", "/").status == 200
-        begun.send(BEGINNING)
+        # The beginning of a record that begins a handshake.
+        begun.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         server.process.send_signal(signal.SIGTERM)
         assert idle.at_end()
         assert begun.at_end()
         assert server.wait() == 0
         server.ended()
-
-
-#: A request that asks for another protocol.
-PROPOSAL = "GET /{} HTTP/1.1\r\nHost: x\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
 
 
 def test_an_application_takes_a_connection(servers: Servers) -> None:
@@ -338,9 +312,10 @@ def test_an_application_takes_a_connection(servers: Servers) -> None:
     In every mode, without TLS, by tests/modes/test_protocol_upgrade.py.
     """
     server = servers("tests/apps/protocol_upgrade.py")
+    proposal = b"GET /echo HTTP/1.1\r\nHost: x\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
     with secure(server) as connection:
         # In one record with what follows.
-        connection.send(PROPOSAL.format("echo").encode() + b"early ")
+        connection.send(proposal + b"early ")
         connection.send(b"late")
         head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
         assert receive(connection, len(head)) == head
@@ -352,24 +327,7 @@ def test_an_application_takes_a_connection(servers: Servers) -> None:
         assert connection.at_end()
     # It learns of the end of a connection that it has taken.
     with secure(server) as connection:
-        connection.send(PROPOSAL.format("echo").encode())
+        connection.send(proposal)
         receive(connection, 20)
     with secure(server) as connection:
         assert connection.request("GET", "/plain").status == 200
-
-
-def test_a_close_frame_over_tls(mode: str, files: Path) -> None:
-    tls = ("--tls-certificate", str(files / "site.pem"))
-    with Server("tests/apps/protocol_upgrade.py", mode, *tls, bind=BIND) as server:
-        with secure(server) as connection:
-            fields = ("Connection: upgrade", "Upgrade: websocket")
-            connection.send_request("GET", "/frames", *fields)
-            assert connection.interim() == 101
-            assert connection._take(4) == b"\x81\x05he"
-            server.process.send_signal(signal.SIGTERM)
-            connection.send(b".")
-            assert connection._take(7) == b"llo\x88\x02\x03\xe9"
-            connection.send(b"\x88\x80abcd")
-            assert connection.rest() == b""
-        assert server.wait() == 0
-        server.ended()

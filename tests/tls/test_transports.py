@@ -98,8 +98,7 @@ def test_one_that_raises_is_named(name: str, message: str, env: dict[str, str]) 
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["tls-certificate", "tls-key", "tls-ocsp", "tls-client-ca", "redirect-to-https", "hsts"],
+    "name", ["tls-certificate", "tls-key", "tls-ocsp", "tls-client-ca", "redirect-to-https", "hsts"]
 )
 def test_an_option_without_an_address(name: str) -> None:
     value = {"redirect-to-https": "on", "hsts": "60"}.get(name, "x")
