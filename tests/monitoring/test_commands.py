@@ -45,15 +45,7 @@ from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import lives, opened, workers
-from tests.testkit.server import (
-    Program,
-    Server,
-    command,
-    environment,
-    join,
-    patched,
-    wait_for,
-)
+from tests.testkit.server import Program, Server, command, environment, join, patched, wait_for
 from tests.testkit.versions import Versions, told
 
 GATE = "tests/apps/gate.py"
@@ -307,8 +299,7 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         versions.set("broken")
         said = control.fails("restart")
         assert re.fullmatch(
-            r"the new main process ended with 4; this one keeps serving: .*d\.py, line \d+\)",
-            said,
+            r"the new main process ended with 4; this one keeps serving: .*d\.py, line \d+\)", said
         )
         assert lives(after["pid"])
         assert control.says("stop") == "the server has stopped\n"

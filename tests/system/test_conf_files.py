@@ -17,13 +17,7 @@ from tests.packages import FOLDERS, need
 from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
-from tests.testkit.server import (
-    ROOT,
-    Program,
-    Server,
-    run,
-    wait_for,
-)
+from tests.testkit.server import ROOT, Program, Server, run, wait_for
 
 pytestmark = pytest.mark.each_mode
 

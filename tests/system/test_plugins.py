@@ -333,10 +333,7 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("points", "taken"),
     [
-        (
-            {"targets": "static = x:y"},
-            "adds static (poorhttp.targets), which the server has",
-        ),
+        ({"targets": "static = x:y"}, "adds static (poorhttp.targets), which the server has"),
         ({"commands": "serve = x:y"}, "adds serve (poorhttp.commands), which the server has"),
         ({"options": "o = taking:Taking"}, "taking declares threads, which is an option already"),
     ],

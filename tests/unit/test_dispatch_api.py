@@ -600,11 +600,7 @@ def test_what_a_request_knows() -> None:
             "Cookie": "a=1; b=2",
             "Content-Type": "text/x-own",
         },
-        environ={
-            "SERVER_PORT": "8080",
-            "SERVER_NAME": "server",
-            "SERVER_SOFTWARE": "poorhttp/1.0",
-        },
+        environ={"SERVER_PORT": "8080", "SERVER_NAME": "server", "SERVER_SOFTWARE": "poorhttp/1.0"},
     )
     assert (req.method, req.method_number) == ("POST", http.METHOD_POST)
     assert (req.uri, req.path, req.query) == ("/", "/", "a=1")

@@ -85,12 +85,7 @@ def v2(folder: str, text: str) -> dict[str, str]:
             {"c \\g/a b:c\\d/cpu.max": "200000 100000\n"},
             2,
         ),
-        (
-            "0::/p q/r\n",
-            V2.replace("/ /sys", "/p\\040q /sys"),
-            v2("/r", "200000 100000"),
-            2,
-        ),
+        ("0::/p q/r\n", V2.replace("/ /sys", "/p\\040q /sys"), v2("/r", "200000 100000"), 2),
     ],
 )
 def test_quotas(

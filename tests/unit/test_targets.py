@@ -259,10 +259,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("more.py:of(*[1])", 'the arguments of "of(*[1])" have to be literals'),
         ("more.py:of(**{})", 'the arguments of "of(**{{}})" have to be literals'),
         ("more.py:of(1)(2)", 'the arguments of "of(1)(2)" have to be literals'),
-        (
-            "more.py:of(1, 2)",
-            "more.py:of(1, 2) failed: TypeError: of() takes 1 positional",
-        ),
+        ("more.py:of(1, 2)", "more.py:of(1, 2) failed: TypeError: of() takes 1 positional"),
         ("web.py:make_app", "where it makes the application, say web.py:make_app()"),
         ("web.py:broken()", "web.py:broken() failed: ZeroDivisionError: division by zero"),
         ("web.py:broken()", "({folder}/web.py, line 9)"),

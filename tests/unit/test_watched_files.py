@@ -173,11 +173,7 @@ def test_hosts_services_and_pythonpath_are_the_project_too(
 
 def test_what_the_server_writes_does_not_reload_it(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "compiled/x.html.py", "logs/error.html")
-    project = of(
-        pages_modules="compiled",
-        error_log="./logs/error.html",
-        target="pages:.",
-    )
+    project = of(pages_modules="compiled", error_log="./logs/error.html", target="pages:.")
     assert project.kind(str(tmp_path / "compiled/x.html.py")) == ""
     assert project.kind(str(tmp_path / "logs/error.html")) == ""
     assert str(tmp_path / "compiled") not in project.folders()
