@@ -34,12 +34,8 @@ def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default
     settings = loader.load({"threads": ["3"]}, environ, str(ini))[0]
     assert (settings.threads, settings.backlog, settings.max_headers) == (3, 2, 1)
     assert settings.workers == 0
-    assert [settings.origin(name) for name in ("threads", "backlog", "max_headers", "workers")] == [
-        "--threads",
-        "POORHTTP_BACKLOG",
-        "x.ini:4: max_headers",
-        "workers",
-    ]
+    origins = map(settings.origin, ("threads", "backlog", "max_headers", "workers"))
+    assert [*origins] == ["--threads", "POORHTTP_BACKLOG", "x.ini:4: max_headers", "workers"]
 
 
 # What `plugins` names has to be installed.

@@ -19,17 +19,17 @@ import pytest
 
 import tests.support.hangs
 
-tests.support.hangs.GRACE = GRACE
+tests.support.hangs.GRACE = {grace}
 
 
 @pytest.fixture
 def child():
     """A process and one that it has left behind."""
     said = "import os, time; os.write(1, b'%d ' % os.getpid())"
-    code = said + "; os.fork() and {end}; time.sleep(600)"
+    code = said + "; os.fork() and END; time.sleep(600)"
     for end in ("None", "os._exit(0)"):
         with Path("children").open("a") as file:
-            subprocess.Popen([sys.executable, "-c", code.format(end=end)], stdout=file)
+            subprocess.Popen([sys.executable, "-c", code.replace("END", end)], stdout=file)
     while len(Path("children").read_text().split()) < 2:
         time.sleep(0.01)
 
@@ -43,42 +43,26 @@ def test_last():
 '''
 
 
-def run_tests(folder: Path, grace: float) -> str:
-    """The output of a run of `PROGRAM`, of which nothing but a stranger's process is left."""
-    (folder / "test_it.py").write_text(f"GRACE = {grace}\n{PROGRAM}")
-    options = (
-        "-c",
-        "/dev/null",
-        "--rootdir",
-        str(folder),
-        "--timeout",
-        "5",
-        "-p",
-        "pytest_timeout",
-        "-p",
-        "tests.support.hangs",
-    )
+def test_a_hang_is_reported_and_ended(tmp_path: Path) -> None:
+    # A report takes longer than the usual grace where the machine is busy.
+    (tmp_path / "test_it.py").write_text(PROGRAM.format(grace=HANG))
+    options = ("-c", "/dev/null", "--rootdir", str(tmp_path), "--timeout", "5")
+    words = (*options, "-ppytest_timeout", "-ptests.support.hangs", "test_it.py")
     # Plugins of others take most of the time.
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     stranger = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     try:
-        command = (sys.executable, "-m", "pytest", *options, "test_it.py")
         # py-spy looks at each process, one after another: a busy machine takes longer than HANG.
-        done = run(*command, cwd=folder, env=env, timeout=2 * HANG)
+        command = (sys.executable, "-m", "pytest", *words)
+        done = run(*command, cwd=tmp_path, env=env, timeout=2 * HANG)
         assert done.returncode, done.stdout
         assert stranger.poll() is None
     finally:
         stranger.communicate(timeout=10)
     output = done.stdout + done.stderr
     seen = {int(pid) for pid in re.findall(r"^Process (\d+), child of", output, re.MULTILINE)}
-    assert {int(pid) for pid in (folder / "children").read_text().split()} & seen
+    assert {int(pid) for pid in (tmp_path / "children").read_text().split()} & seen
     wait_for(lambda: not any(map(lives, seen)), "the end of the processes")
-    return output
-
-
-def test_a_hang_is_reported_and_ended(tmp_path: Path) -> None:
-    # A report takes longer than the other test's grace where the machine is busy.
-    output = run_tests(tmp_path, HANG)
     assert "1 failed, 1 passed" in output
     assert "FAILED test_it.py::test_call - Failed: Timeout (>5.0s)" in output
     # Of the child, of its own child, and of the one whose parent has ended.

@@ -20,10 +20,11 @@ from tests.testkit.server import ROOT, run
 
 
 def test_which_options_a_host_may_set() -> None:
-    hosted = {"target", "mount", "static", "stream_request_body"}
-    hosted |= {f"cgi_{name}" for name in ("timeout", "time_limit", "environment")}
-    hosted |= {"cgi_pass_authorization", "pages_reload", "pages_modules"}
-    hosted |= {"session_key", "session_lifetime"}
+    names = (
+        "target mount static stream_request_body cgi_timeout cgi_time_limit cgi_environment "
+        "cgi_pass_authorization pages_reload pages_modules session_key session_lifetime"
+    )
+    hosted = {*names.split()}
     hosted |= {option for option in OPTIONS if option.startswith("static_")} - {"static_cache"}
     assert {name for name, option in OPTIONS.items() if option.hosted} == hosted
 
@@ -46,14 +47,8 @@ def test_values_of_a_program() -> None:
     assert settings.pythonpath == ("lib",)
     assert (settings.threads, settings.graceful_timeout, settings.max_body) == (4, 0.5, 16 << 20)
     assert settings.access_log == "access.log"
-    assert settings.changed() == [
-        "pythonpath",
-        "bind",
-        "threads",
-        "graceful_timeout",
-        "max_body",
-        "access_log",
-    ]
+    changed = "pythonpath bind threads graceful_timeout max_body access_log"
+    assert settings.changed() == changed.split()
     assert Settings().threads == 8, "one object must not change another"
 
 
