@@ -10,43 +10,33 @@ from poorhttp.config.address import UNIX_PATH_MAX, parse, protocols
 
 
 @pytest.mark.parametrize(
-    ("text", "host", "port"),
+    ("text", "kind", "parts"),
     [
-        ("127.0.0.1:8080", "127.0.0.1", 8080),
-        ("0.0.0.0:0", "0.0.0.0", 0),
-        ("localhost:65535", "localhost", 65535),
-        ("[::1]:80", "::1", 80),
-        ("[::]:80", "::", 80),
-        ("[fe80::1%eth0]:80", "fe80::1%eth0", 80),
+        ("127.0.0.1:8080", "tcp", {"host": "127.0.0.1", "port": 8080}),
+        ("0.0.0.0:0", "tcp", {"host": "0.0.0.0", "port": 0}),
+        ("localhost:65535", "tcp", {"host": "localhost", "port": 65535}),
+        ("[::1]:80", "tcp", {"host": "::1", "port": 80}),
+        ("[::]:80", "tcp", {"host": "::", "port": 80}),
+        ("[fe80::1%eth0]:80", "tcp", {"host": "fe80::1%eth0", "port": 80}),
+        ("unix:run/my server.sock", "unix", {"path": "run/my server.sock"}),
+        ("fd:3", "fd", {"fd": 3}),
     ],
 )
-def test_tcp(text: str, host: str, port: int) -> None:
+def test_parts(text: str, kind: str, parts: dict[str, object]) -> None:
     address = parse(text)
-    assert (address.kind, address.host, address.port) == ("tcp", host, port)
+    assert address.kind == kind
+    assert {name: getattr(address, name) for name in parts} == parts
     assert str(address) == text
-    assert address.url == f"http://{text}"
+    assert address.url == (f"http://{text}" if kind == "tcp" else text)
 
 
-def test_a_port_alone_is_every_ipv4_interface() -> None:
+def test_other_spellings() -> None:
+    # A port alone is every IPv4 interface.
     assert str(parse(":8080")) == "0.0.0.0:8080"
-
-
-def test_unix() -> None:
-    address = parse("unix:run/my server.sock")
-    assert (address.kind, address.path) == ("unix", "run/my server.sock")
-    assert address.url == str(address) == "unix:run/my server.sock"
-
-
-def test_a_path_behind_a_gateway_protocol_may_have_any_marks_in_it() -> None:
+    assert parse("fd://3") == parse("fd:3")
+    # A path behind a gateway protocol may have any marks in it.
     address = parse("uwsgi+unix:a://b+c")
     assert (address.kind, address.protocol, address.path) == ("unix", "uwsgi", "a://b+c")
-
-
-def test_fd() -> None:
-    address = parse("fd:3")
-    assert (address.kind, address.fd) == ("fd", 3)
-    assert address.url == str(address) == "fd:3"
-    assert parse("fd://3") == address
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ handlers = {
 #: Names and aliases of all codecs of Python, some that only Python has, and none of any.
 CODECS = sorted(
     {*encodings.aliases.aliases, *encodings.aliases.aliases.values()}
-    | {*"punycode unicode_escape raw_unicode_escape utf_8_sig zlib klingon __init__".split()}
+    | {"punycode", "unicode_escape", "raw_unicode_escape", "utf_8_sig"}
+    | {"zlib", "klingon", "__init__"}
 )
 
 

@@ -19,7 +19,9 @@ PAGES = sorted(
 )
 
 #: Folders in which named files are looked for, besides those at the top.
-FOLDERS = ".cargo .ci apps conf core docs loadtests poorhttp proxy tests".split()
+FOLDERS = (
+    *(".cargo", ".ci", "apps", "conf", "core", "docs", "loadtests", "poorhttp", "proxy", "tests"),
+)
 
 #: Parts of paths of what is built or measured.
 BUILT = {"target", "__pycache__", "results", "locale"}
@@ -106,8 +108,10 @@ def test_files_that_contributing_names_exist() -> None:
 
 @pytest.mark.parametrize(
     "span",
-    "supervisor/no_such_file.py no_such_folder/ no_such_function_at_all() NoSuchClass "
-    "ControlChannel.no_such_method Reactor::no_such_method".split(),
+    [
+        *("supervisor/no_such_file.py", "no_such_folder/", "no_such_function_at_all()"),
+        *("ControlChannel.no_such_method", "NoSuchClass", "Reactor::no_such_method"),
+    ],
 )
 def test_what_does_not_exist_is_found(span: str) -> None:
     assert [*spans(f"text `{span}` text")] == [(1, span)]

@@ -124,9 +124,7 @@ def test_the_longest_prefix_of_whole_segments(path: str, name: str, script: str,
 
 
 def test_below_a_script_name_that_is_there_already() -> None:
-    inner = Mounts({"": {"/b": mounted.one}})
-    outer = Mounts({"": {"/a": inner}})
-    found = told(outer, "/a/b/c")
+    found = told(Mounts({"": {"/a": Mounts({"": {"/b": mounted.one}})}}), "/a/b/c")
     assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/a/b", "/c")
 
 
@@ -233,13 +231,17 @@ def test_mistakes(text: str, complaint: str, site: Path) -> None:
         read(f"[http]\n{text}\n")
 
 
-def test_a_target_that_cannot_be_loaded(site: Path) -> None:
-    with pytest.raises(ApplicationError, match=r"^there is no module none"):
-        read("[http]\ntarget = none:x\n").load()
-    with pytest.raises(ApplicationError, match=r"^x\.ini:4: mount: there is no module none"):
-        read(f"[http]\nmount =\n  /a={APP}:one\n  /b=none:x\n").load()
-    with pytest.raises(ApplicationError, match=r"^x\.ini:4: target: there is no module none"):
-        read(f"[http]\ntarget = {APP}:one\n[host:x]\ntarget = none:x\n").load()
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("target = none:x", ""),
+        (f"mount =\n  /a={APP}:one\n  /b=none:x", r"x\.ini:4: mount: "),
+        (f"target = {APP}:one\n[host:x]\ntarget = none:x", r"x\.ini:4: target: "),
+    ],
+)
+def test_a_target_that_cannot_be_loaded(text: str, place: str, site: Path) -> None:
+    with pytest.raises(ApplicationError, match=f"^{place}there is no module none"):
+        read(f"[http]\n{text}\n").load()
 
 
 def test_a_target_in_the_folder_of_the_file(
@@ -251,15 +253,11 @@ def test_a_target_in_the_folder_of_the_file(
     (project / "only_there.py").write_text("def app(environ, start_response): ...\n")
     file = project / "shop.ini"
     monkeypatch.chdir(tmp_path)
-    for target in ("only_there:app", "only_there.py:app"):
-        file.write_text(f"[http]\ntarget = {target}\n")
-        (settings,) = loader.load({}, {}, str(file))
-        with pytest.raises(
-            ApplicationError, match=rf"{project}, the folder of shop.ini: start there, or write"
-        ):
-            Routes(settings).load()
-    for target in ("neither:app", "neither.py:app"):
-        file.write_text(f"[http]\ntarget = {target}\n")
-        (settings,) = loader.load({}, {}, str(file))
-        with pytest.raises(ApplicationError, match=r"^there is no (module|file) ((?!chdir).)*$"):
-            Routes(settings).load()
+    elsewhere = rf"{project}, the folder of shop.ini: start there, or write"
+    nowhere = r"^there is no (module|file) ((?!chdir).)*$"
+    for name, message in (("only_there", elsewhere), ("neither", nowhere)):
+        for target in (f"{name}:app", f"{name}.py:app"):
+            file.write_text(f"[http]\ntarget = {target}\n")
+            (settings,) = loader.load({}, {}, str(file))
+            with pytest.raises(ApplicationError, match=message):
+                Routes(settings).load()
