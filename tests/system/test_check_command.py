@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp import __version__
 from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.server import Server
@@ -101,17 +102,24 @@ def test_check_looks_for_what_traces_need(public: Path) -> None:
 
 
 def test_what_check_prints(public: Path) -> None:
-    options = ("--mount", "/x=app.py", "--static", f"/f={public}", "--workers", "2")
-    words = ("app.py", "--bind", "127.0.0.1:8000", "--mode", "forking", *options)
-    done = run_command("check", *words, cwd=public)
-    assert done.returncode == 0
-    served, _, changed = done.stdout.partition("\nNot the default:\n")
-    assert served.partition("would serve ")[2].splitlines() == [
-        "app.py on http://127.0.0.1:8000 (forking, 2 workers)",
+    (public / "x.ini").write_text("[http]\nmode = forking\nbind = 127.0.0.1:0\nchdir = app\n")
+    (public / "app").mkdir()
+    (public / "app/mine.py").write_text("def application(environ, start_response): return []\n")
+    options = ("--mount", "/x=mine.py", "--static", f"/f={public}", "--workers", "2")
+    done = run_command("check", "-c", "x.ini", "mine:application", *options, cwd=public)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"poorhttp {__version__} would serve mine:application on http://127.0.0.1:0 "
+        "(forking, 2 workers)",
         "",
         "Routes:",
-        "  /                             app.py, from TARGET",
-        "  /x/                           app.py, from --mount",
+        "  /                             mine:application, from TARGET",
+        "  /x/                           mine.py, from --mount",
         f"  /f/                           the files of {public}, from --static",
+        "",
+        "Not the default:",
+        "  chdir = app                   from x.ini:4: chdir",
+        "  bind = 127.0.0.1:0            from x.ini:3: bind",
+        "  mode = forking                from x.ini:2: mode",
+        "  workers = 2                   from --workers",
     ]
-    assert "  workers = 2                   from --workers\n" in changed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,14 +12,7 @@ from poorhttp.cli import CHECK, CommandLine, main
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
 from tests.support.forked_command import run_command
-from tests.testkit.server import ROOT, run
-
-APPLICATION = "def application(environ, start_response): return []\n"
-
-
-def poorhttp(*words: str, cwd: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
-    return run_command(*words, cwd=cwd, env=environ)
+from tests.testkit.server import run
 
 
 def read(*words: str) -> CommandLine:
@@ -29,30 +21,33 @@ def read(*words: str) -> CommandLine:
     return line
 
 
-def test_words() -> None:
-    line = read("serve", "--bind", "a:1", "x:y", "-c", "f.ini", "--bind=b:2", "--server-header=")
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (
+            "--bind a:1 x:y -c f.ini --bind=b:2 --server-header=",
+            {"bind": ["a:1", "b:2"], "target": ["x:y"], "server_header": [""]},
+        ),
+        # A value may be a dash or begin with one.
+        (
+            "--access-log - --threads -1 --error-log=--odd",
+            {"access_log": ["-"], "threads": ["-1"], "error_log": ["--odd"]},
+        ),
+        # A switch needs no value.
+        (
+            "--preload x:y --reuse-port off",
+            {"preload": ["on"], "target": ["x:y"], "reuse_port": ["off"]},
+        ),
+        ("--supervisor=no", {"supervisor": ["no"]}),
+        # Behind two dashes stands the target.
+        ("--config=f.ini -- --odd:app", {"target": ["--odd:app"]}),
+    ],
+)
+def test_words(words: str, values: dict[str, list[str]]) -> None:
+    line = read("serve", *words.split())
     assert line.command == "serve"
-    assert line.file == "f.ini"
-    assert line.values == {"bind": ["a:1", "b:2"], "target": ["x:y"], "server_header": [""]}
-
-
-def test_a_value_may_be_a_dash_or_begin_with_one() -> None:
-    line = read("serve", "--access-log", "-", "--threads", "-1", "--error-log=--odd")
-    assert line.values == {"access_log": ["-"], "threads": ["-1"], "error_log": ["--odd"]}
-
-
-def test_a_switch_needs_no_value() -> None:
-    line = read("serve", "--preload", "x:y", "--reuse-port", "off", "--supervisor=no")
-    assert line.values == {
-        "preload": ["on"],
-        "target": ["x:y"],
-        "reuse_port": ["off"],
-        "supervisor": ["no"],
-    }
-
-
-def test_behind_two_dashes_stands_the_target() -> None:
-    assert read("check", "--config=f", "--", "--odd:app").values == {"target": ["--odd:app"]}
+    assert line.file == ("f.ini" if "f.ini" in words else None)
+    assert line.values == values
 
 
 @pytest.mark.parametrize(
@@ -80,12 +75,12 @@ def test_mistakes(words: str, complaint: str) -> None:
 
 
 def test_version() -> None:
-    done = poorhttp("--version")
+    done = run_command("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"poorhttp {__version__}\n", "")
 
 
 def test_help_of_a_command_names_every_option() -> None:
-    done = poorhttp("serve", "x:y", "--help-all")
+    done = run_command("serve", "x:y", "--help-all")
     assert done.returncode == 0
     assert [option.name for option in OPTIONS.values() if option.flag not in done.stdout] == []
 
@@ -93,26 +88,21 @@ def test_help_of_a_command_names_every_option() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["serve"], 2, "poorhttp: there is nothing to serve; name an application, for example:"),
-        (["check"], 2, "poorhttp: there is nothing to check; name an application, for example:"),
-        (["serve", "--thread", "4"], 2, 'poorhttp: unknown option "--thread"; did you mean'),
-        (["serve", "x:y", "--threads", "many"], 2, 'poorhttp: --threads: "many" is not a whole'),
-        (["serve", "-c", "none.ini"], 3, "poorhttp: none.ini: cannot be read: No such file"),
-        (["serve", "x:y", "--chdir", "none"], 3, 'poorhttp: --chdir: "none": No such file'),
+        ("serve", 2, "there is nothing to serve; name an application, for example:"),
+        ("check", 2, "there is nothing to check; name an application, for example:"),
+        ("serve --thread 4", 2, 'unknown option "--thread"; did you mean'),
+        ("serve x:y --threads many", 2, '--threads: "many" is not a whole number'),
+        ("serve x:y THREADS=many", 3, 'POORHTTP_THREADS: "many" is not a whole number'),
+        ("serve -c none.ini", 3, "none.ini: cannot be read: No such file"),
+        ("serve x:y --chdir none", 3, '--chdir: "none": No such file'),
     ],
 )
-def test_one_message_and_the_exit_code(words: list[str], code: int, message: str) -> None:
-    done = poorhttp(*words)
-    assert done.returncode == code
-    assert done.stdout == ""
-    assert done.stderr.startswith(message)
+def test_one_message_and_the_exit_code(words: str, code: int, message: str) -> None:
+    env = {"POORHTTP_THREADS": "many"} if "THREADS" in words else {}
+    done = run_command(*words.partition(" THREADS")[0].split(), env=env)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(f"poorhttp: {message}")
     assert done.stderr.count("\n") == 1
-
-
-def test_a_wrong_variable() -> None:
-    done = poorhttp("serve", "x:y", POORHTTP_THREADS="many")
-    assert done.returncode == 3
-    assert done.stderr.startswith('poorhttp: POORHTTP_THREADS: "many" is not a whole number')
 
 
 @pytest.mark.parametrize("place", ["command line", "environment", "file"])
@@ -122,31 +112,11 @@ def test_the_log_level_debug_adds_the_traceback(place: str, tmp_path: Path) -> N
     )
     words = ["--log-level", "debug"] if place == "command line" else []
     environ = {"POORHTTP_LOG_LEVEL": "debug"} if place == "environment" else {}
-    done = poorhttp(
-        "check", "x:y", "-c", "x.ini", "--chdir", "none", *words, cwd=tmp_path, **environ
-    )
+    words = ["check", "x:y", "-c", "x.ini", "--chdir", "none", *words]
+    done = run_command(*words, cwd=tmp_path, env=environ)
     assert done.returncode == 3
     assert done.stderr.startswith("poorhttp: --chdir:")
     assert "Traceback" in done.stderr
-
-
-def test_check(tmp_path: Path) -> None:
-    (tmp_path / "x.ini").write_text("[http]\nmode = single\nbind = 127.0.0.1:0\nchdir = app\n")
-    (tmp_path / "app").mkdir()
-    (tmp_path / "app/mine.py").write_text(APPLICATION)
-    done = poorhttp("check", "-c", "x.ini", "mine:application", "--threads", "4", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    what, _, details = done.stdout.partition("\n")
-    assert what == (
-        f"poorhttp {__version__} would serve mine:application on http://127.0.0.1:0 "
-        "(single, 1 worker)"
-    )
-    assert [line.split() for line in details.splitlines()[2:]] == [
-        ["chdir", "=", "app", "from", "x.ini:4:", "chdir"],
-        ["bind", "=", "127.0.0.1:0", "from", "x.ini:3:", "bind"],
-        ["mode", "=", "single", "from", "x.ini:2:", "mode"],
-        ["threads", "=", "4", "from", "--threads"],
-    ]
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])

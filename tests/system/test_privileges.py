@@ -90,47 +90,48 @@ def test_mistakes(options: dict[str, str], complaint: str) -> None:
         Privileges(Settings(**options))
 
 
-@pytest.mark.parametrize("user", ["nobody", str(NOBODY.pw_uid)])
-def test_user(nobody: Nobody, user: str) -> None:
-    found = become(nobody, user=user)
-    if IS_ROOT:
-        assert found["uids"] == [NOBODY.pw_uid] * 3
-        assert found["gids"] == [NOBODY.pw_gid] * 3
-        assert found["groups"] == sorted(os.getgrouplist("nobody", NOBODY.pw_gid))
+DAEMON = grp.getgrnam("daemon").gr_gid
+
+#: Options, and who is the process that has them: user, group, groups beside it, `USER` and `HOME`.
+WHO: list[tuple[dict[str, str], int, int, list[int], tuple[str, str] | None]] = [
+    *(
+        (
+            *({"user": user}, NOBODY.pw_uid, NOBODY.pw_gid),
+            os.getgrouplist("nobody", NOBODY.pw_gid),
+            ("nobody", NOBODY.pw_dir),
+        )
+        for user in ("nobody", str(NOBODY.pw_uid))
+    ),
+    (
+        *({"user": "nobody", "group": "daemon"}, NOBODY.pw_uid, DAEMON),
+        os.getgrouplist("nobody", DAEMON),
+        ("nobody", NOBODY.pw_dir),
+    ),
+    ({"user": "12345", "group": "23456"}, 12345, 23456, [], ("12345", "/")),
+    ({"group": "daemon"}, 0, DAEMON, [], None),
+]
+
+
+@pytest.mark.parametrize(("options", "uid", "gid", "groups", "variables"), WHO)
+def test_user_and_group(
+    options: dict[str, str],
+    uid: int,
+    gid: int,
+    groups: list[int],
+    variables: tuple[str, str] | None,
+    nobody: Nobody,
+) -> None:
+    found = become(nobody, **options)
+    if not IS_ROOT:
+        assert found["code"] == 3
+        assert f"--{next(iter(options))}: only root can become another user" in found["message"]
+        return
+    assert (found["uids"], found["gids"]) == ([uid] * 3, [gid] * 3)
+    assert found["groups"] == sorted(groups)
+    if variables:
         assert not found["back"]
-        assert found["HOME"] == NOBODY.pw_dir
-        assert found["USER"] == found["LOGNAME"] == "nobody"
-    else:
-        assert found["code"] == 3
-        assert "only root can become another user" in found["message"]
-
-
-def test_user_and_group(nobody: Nobody) -> None:
-    daemon = grp.getgrnam("daemon").gr_gid
-    found = become(nobody, user="nobody", group="daemon")
-    if IS_ROOT:
-        assert found["uids"] == [NOBODY.pw_uid] * 3
-        assert found["gids"] == [daemon] * 3
-        assert found["groups"] == sorted(os.getgrouplist("nobody", daemon))
-    else:
-        assert "only root can become another user" in found["message"]
-    found = become(nobody, user="12345", group="23456")
-    if IS_ROOT:
-        assert (found["uids"], found["gids"]) == ([12345] * 3, [23456] * 3)
-        assert found["groups"] == []
-        assert (found["USER"], found["HOME"]) == ("12345", "/")
-    else:
-        assert found["code"] == 3
-
-
-def test_group_alone(nobody: Nobody) -> None:
-    found = become(nobody, group="daemon")
-    if IS_ROOT:
-        assert found["uids"] == [0] * 3
-        assert found["gids"] == [grp.getgrnam("daemon").gr_gid] * 3
-        assert found["groups"] == []
-    else:
-        assert found["message"].startswith("--group: only root")
+        assert (found["USER"], found["HOME"]) == variables
+        assert found["LOGNAME"] == found["USER"]
 
 
 def test_umask(nobody: Nobody) -> None:

@@ -73,23 +73,20 @@ def test_wsgi_is_not(kind: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_asgi_of_django_and_of_mounts(tmp_path: Path) -> None:
+def test_asgi_of_a_mount(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "asgi.py").write_text(ASGI["function"])
-    threading = ("--bind", "127.0.0.1:0", "--mode", "threading")
-    message = says(4, "check", "shop.asgi:app", *threading, cwd=tmp_path)
-    assert "shop.asgi:app is an ASGI application, which only mode = asyncio serves\n" in message
-    message = says(4, "check", "--mount", "/x=shop/asgi.py:app", *threading, cwd=tmp_path)
-    assert "--mount: shop/asgi.py:app is an ASGI application" in message
+    options = ("--bind", "127.0.0.1:0", "--mode", "threading")
+    message = says(4, "check", "--mount", "/x=shop/asgi.py:app", *options, cwd=tmp_path)
+    assert "--mount: shop/asgi.py:app is an ASGI application, which only mode = as" in message
 
 
 def test_asgi_of_a_program() -> None:
     async def application(scope: object, receive: object, send: object) -> None: ...
 
+    told = r"^the application is an ASGI application, which"
     for use in (poorhttp.Server, poorhttp.serve):
-        with pytest.raises(
-            ApplicationError, match=r"^the application is an ASGI application, which"
-        ):
+        with pytest.raises(ApplicationError, match=told):
             use(application)  # type: ignore[arg-type]
 
 
@@ -119,10 +116,9 @@ def test_failure_of_the_application_is_in_the_error_log(
     assert "app.py cannot be imported: ValueError: no database" in message
     text = log.read_text()
     assert f"error: the server does not start: {app} cannot be imported: ValueError: " in text
-    shown = OWN_FRAMES.format(app)
     # Newer Pythons mark places below a line.
     lines = [line for line in text.splitlines(keepends=True) if line.strip(" ~^\n")]
-    assert shown in "".join(lines)
+    assert OWN_FRAMES.format(app) in "".join(lines)
     assert text.count('File "') == 2
 
 
@@ -176,12 +172,11 @@ def test_manage_py(tmp_path: Path, settings: str, module: str) -> None:
     for name, text in (("__init__", ""), ("settings", settings), ("wsgi", "")):
         (tmp_path / "shop" / f"{name}.py").write_text(text)
     meant = module.replace(":app", ":application")
+    it_is = f"; the application of this Django project is {meant}"
     message = says(4, "serve", "manage.py", "--bind", "127.0.0.1:0", cwd=tmp_path)
-    assert message.endswith(f"; the application of this Django project is {meant}\n")
+    assert message.endswith(f"{it_is}\n")
     message = says(4, "serve", f"{tmp_path}/manage.py", "--bind", "127.0.0.1:0")
-    assert message.endswith(
-        f"; the application of this Django project is {meant} --chdir {tmp_path}\n"
-    )
+    assert message.endswith(f"{it_is} --chdir {tmp_path}\n")
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("factory.py", "did you mean factory.py:create_app()?"),
         ("other.py", 'other.py has neither application nor app; did you mean "other.py:Applic'),
         ("empty.py", "app: say which callable it is, as empty.py:NAME"),
+        ("none.py", "none.py:application is not an application: it cannot be called, it is None"),
         ("text.txt", "is not a Python file: its name must end in .py or .wsgi"),
     ],
 )
@@ -287,6 +288,7 @@ def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:
     write(folder / "more.py", more)
     write(folder / "other.py", "class Application: pass")
     write(folder / "empty.py", "")
+    write(folder / "none.py", "application = None")
     write(folder / "text.txt", "")
     assert message.format(folder=folder) in str(failure(target))
 
