@@ -87,10 +87,8 @@ def test_every_document_can_be_read(name: str) -> None:
     prometheus = samples(metrics.render(status, "")[1], is_open=False)
     opened = samples(metrics.render(status, OPENMETRICS)[1], is_open=True)
     created = {key for key in opened if key[0].endswith("_created")}
-    assert {key[0] for key in created} == {
-        "poorhttp_worker_requests_created",
-        "poorhttp_worker_cpu_seconds_created",
-    }
+    those = {f"poorhttp_worker_{name}_created" for name in ("requests", "cpu_seconds")}
+    assert {key[0] for key in created} == those
     assert {key: value for key, value in opened.items() if key not in created} == prometheus
     for text in (text for key in prometheus for _, text in key[1]):
         assert text.isprintable()
@@ -208,16 +206,10 @@ def test_what_is_unknown_has_no_sample() -> None:
     only = status["services"][0]["workers"][0]
     only["rss"] = only["pss"] = 0
     names = {key[0] for key in samples(metrics.render(status, "")[1], is_open=False)}
-    assert (
-        not {
-            "poorhttp_last_reload_successful",
-            "poorhttp_last_reload_timestamp_seconds",
-            "poorhttp_proportional_memory_bytes",
-            "poorhttp_worker_resident_memory_bytes",
-            "poorhttp_worker_proportional_memory_bytes",
-        }
-        & names
-    )
+    memory = ("proportional", "worker_resident", "worker_proportional")
+    unknown = {f"poorhttp_{kind}_memory_bytes" for kind in memory}
+    unknown |= {f"poorhttp_last_reload_{what}" for what in ("successful", "timestamp_seconds")}
+    assert not names & unknown
 
 
 def test_labels_are_few() -> None:
