@@ -1,4 +1,4 @@
-"""Optimised code of template pages, compared with the rendering by Mako itself."""
+"""Optimised code of template pages and HTML escaping, compared with Mako and markupsafe."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import markupsafe
 import pytest
 from mako.lookup import TemplateLookup
 from mako.runtime import Context
+from markupsafe import Markup
 
 from poorhttp._core import escape, fill
 from poorhttp.plugins.apps.pages.application import Text
@@ -195,3 +197,32 @@ def test_a_value_that_cannot_be_written_fails_in_its_own_line(tmp_path: Path) ->
         render(page, NAMES)
     lines = [entry.lineno + 1 for entry in raised.traceback if str(entry.path).endswith("x.html")]
     assert lines == [3]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "plain", "é☃𝄞", "<", "a<b>&\"'é<", "&amp;", b"<bytes>", ["<", 1], Markup("<b>")),
+        *(0, -(10**30), True, None, 1.5, float("inf")),
+        type("Own", (str,), {})("<own>"),
+        type("Html", (), {"__html__": lambda self: "<html>"})(),
+        type("Text", (), {"__str__": lambda self: "<text>"})(),
+    ],
+)
+def test_escape(value: object) -> None:
+    escaped = escape(value)
+    assert type(escaped) is str
+    assert escaped == str(markupsafe.escape(value))
+
+
+def test_escape_raises_what_a_value_raises() -> None:
+    for name in ("__str__", "__html__"):
+        with pytest.raises(ZeroDivisionError):
+            escape(type("Broken", (), {name: lambda self: 1 / 0})())
+    with pytest.raises(UnicodeEncodeError):
+        escape("\ud800")
+
+
+def test_escape_returns_plain_text_as_it_is() -> None:
+    text = "".join(["pla", "in"])
+    assert escape(text) is text
