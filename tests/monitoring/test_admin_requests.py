@@ -186,9 +186,8 @@ def test_other_machines_need_a_token(address: str, tmp_path: Path) -> None:
             assert connection.request("GET", "/-/status", right).status == 200
             # The token is read again at a reload.
             file.write_text(TOKEN[::-1])
-            answer = connection.request(
-                "POST", "/-/control/reload", right, "Content-Type: application/json", body=b"{}"
-            )
+            fields = (right, "Content-Type: application/json")
+            answer = connection.request("POST", "/-/control/reload", *fields, body=b"{}")
             assert answer.status == 202
         server.wait_log("reloaded: the new version serves")
         with Connection(where) as connection:

@@ -152,9 +152,8 @@ def test_workers_come_and_go(control: Control) -> None:
         assert control.fails("remove") == "the last worker stays"
         wait_for(lambda: len(workers(server.process.pid)) == 1, "the end of a worker")
         assert control.fails("restart", "1") == "no worker is process 1"
-        assert control.fails("add", "shop") == (
-            "there is no service of this name; there are: only one, without a name"
-        )
+        said = control.fails("add", "shop")
+        assert said == "there is no service of this name; there are: only one, without a name"
 
 
 def test_services(folder: Path) -> None:
@@ -295,9 +294,8 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         wait_for_end(server.process.pid, server)
         versions.set("broken")
         said = control.fails("restart")
-        assert re.fullmatch(
-            r"the new main process ended with 4; this one keeps serving: .*d\.py, line \d+\)", said
-        )
+        begin = "the new main process ended with 4; this one keeps serving: "
+        assert re.fullmatch(rf"{begin}.*d\.py, line \d+\)", said)
         assert lives(after["pid"])
         assert control.says("stop") == "the server has stopped\n"
         assert not lives(after["pid"])
@@ -517,20 +515,16 @@ def test_ways_to_a_server(folder: Path) -> None:
         pidfile_text = pidfile.read_text()
     code, said = ctl("--pidfile", str(pidfile), "status")
     assert (code, "is the server running?" in said) == (3, True)
-    pidfile.write_text(pidfile_text)
-    assert (
-        f"process {pidfile_text.strip()} has ended" in ctl("--pidfile", str(pidfile), "status")[1]
-    )
-    pidfile.write_text("none")
-    assert "does not hold a process ID" in ctl("--pidfile", str(pidfile), "status")[1]
+    ended = f"process {pidfile_text.strip()} has ended"
+    for text, why in ((pidfile_text, ended), ("none", "does not hold a process ID")):
+        pidfile.write_text(text)
+        assert why in ctl("--pidfile", str(pidfile), "status")[1]
 
 
 def answer(head: str, body: str = "", kind: str = "application/json", length: int = -1) -> bytes:
     """A response of a program that is no server of ours."""
-    size = len(body) if length < 0 else length
-    return (
-        f"HTTP/1.1 {head}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n\r\n{body}".encode()
-    )
+    fields = f"Content-Type: {kind}\r\nContent-Length: {len(body) if length < 0 else length}\r\n"
+    return f"HTTP/1.1 {head}\r\n{fields}\r\n{body}".encode()
 
 
 #: What each document has, and then a member of this value.
@@ -722,9 +716,8 @@ def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert Client(Place(parse(where))).pid() == document["pid"]
         assert main(["ctl", "--admin", where, "status", "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == document
-    assert (
-        r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
-    )
+    form = "whose status has another form (services[0].unread)"
+    assert rf"this is poorhttp 0.9\x1b[2J, {form}" in said
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -309,15 +309,13 @@ def test_what_a_worker_is_working_on(admin: Admin, tmp_path: Path) -> None:
         gate.touch()
         response = held.response()
         assert (response.status, response.get("X-Request-ID")) == (200, request["id"])
-        after = admin.wait(
-            # The parts of a report are read one after another.
-            lambda each: (
-                each["slowest"]
-                and not each["workers"][0]["working_on"]
-                and not each["figures"]["in_flight"]
-            ),
-            "the slowest request, which nobody works on",
-        )
+
+        # The parts of a report are read one after another.
+        def is_done(each: Service) -> bool:
+            busy = each["workers"][0]["working_on"] or each["figures"]["in_flight"]
+            return bool(each["slowest"] and not busy)
+
+        after = admin.wait(is_done, "the slowest request, which nobody works on")
         (slow,) = after["slowest"]
         assert (slow["line"], slow["status"], slow["pid"]) == (request["line"], 200, pid)
         assert slow["id"] == request["id"]
@@ -341,9 +339,8 @@ def test_bytes(admin: Admin) -> None:
         connection.send(b"GET /200 HTTP/1.1\r\nHost: test\r\n\r\n")
         connection.response()
         connection.close()
-        figures = admin.wait(
-            lambda each: not any(each["figures"]["connections"].values()), "its end"
-        )["figures"]
+        has_ended = lambda each: not any(each["figures"]["connections"].values())  # noqa: E731
+        figures = admin.wait(has_ended, "its end")["figures"]
         received = len(head) + 300_000 + len(b"GET /200 HTTP/1.1\r\nHost: test\r\n\r\n")
         assert figures["bytes_received"] == received
         # Two heads, and the body.
@@ -423,9 +420,8 @@ def test_an_error_is_noted_when_its_client_is_answered(
 ) -> None:
     """Even if the application never ends, and once if it does."""
     seconds = 2.5 if ends else 2 * HANG
-    (tmp_path / "late.py").write_text(
-        f"import time\n\ndef application(environ, start_response):\n    time.sleep({seconds})\n"
-    )
+    text = f"import time\ndef application(environ, start_response): time.sleep({seconds})\n"
+    (tmp_path / "late.py").write_text(text)
     graceful = ("--graceful-timeout", str(HANG) if ends else "0.5")
     options = ("--request-timeout", "0.5", *graceful, *admin.options)
     with Server(f"{tmp_path}/late.py:application", "threading", *options) as server:

@@ -255,9 +255,7 @@ def test_formats_of_a_profile(serve: Serve, address: str, form: str, tmp_path: P
 
 def test_why_py_spy_fails() -> None:
     """The last cause, without its number and what Rust adds."""
-    causes = (
-        "Error: Failed\n\nCaused by:\n    0: Denied (os error 1)\n    1: Denied (os error 13)\n"
-    )
+    causes = "Error: Failed\n\nCaused by:\n  0: Denied (os error 1)\n  1: Denied (os error 13)\n"
     for said in (causes, f"{causes}\nStack backtrace:\n   0: main\n"):
         assert py_spy.problem(said) == "py-spy: Denied (os error 13)"
     assert py_spy.problem("") == "py-spy has failed"

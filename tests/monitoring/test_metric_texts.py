@@ -98,12 +98,10 @@ def test_every_document_can_be_read(name: str) -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_promtool_has_nothing_to_say(name: str) -> None:
     need("promtool")
-    text = metrics.render(DOCUMENTS[name](), "")[1]
+    text = metrics.render(DOCUMENTS[name](), "")[1].encode()
     words = ("promtool", "check", "metrics")
-    done = subprocess.run(
-        words, input=text, text=True, capture_output=True, check=False, timeout=HANG
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = subprocess.run(words, input=text, capture_output=True, check=False, timeout=HANG)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_values() -> None:
@@ -227,6 +225,5 @@ def test_the_names_are_known_and_stay() -> None:
 
 def test_the_page_has_all_metrics() -> None:
     page = (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8")
-    assert page == reference.page(), (
-        "run: python -m poorhttp.plugins.monitor.metrics.reference > docs/reference/metrics.md"
-    )
+    run = "python -m poorhttp.plugins.monitor.metrics.reference > docs/reference/metrics.md"
+    assert page == reference.page(), f"run: {run}"

@@ -107,9 +107,8 @@ def test_one_message_and_the_exit_code(words: str, code: int, message: str) -> N
 
 @pytest.mark.parametrize("place", ["command line", "environment", "file"])
 def test_the_log_level_debug_adds_the_traceback(place: str, tmp_path: Path) -> None:
-    (tmp_path / "x.ini").write_text(
-        "[http]\nlog_level = debug\n" if place == "file" else "[http]\n"
-    )
+    text = "log_level = debug\n" if place == "file" else ""
+    (tmp_path / "x.ini").write_text(f"[http]\n{text}")
     words = ["--log-level", "debug"] if place == "command line" else []
     environ = {"POORHTTP_LOG_LEVEL": "debug"} if place == "environment" else {}
     words = ["check", "x:y", "-c", "x.ini", "--chdir", "none", *words]

@@ -61,15 +61,14 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin/python"
 
 
-@pytest.fixture
-def poorhttp(python: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the command in that environment."""
-    return lambda *words, **env: run(
-        str(python), "-m", "poorhttp", *words, cwd=tmp_path, env={"PYTHONPATH": "", **env}
-    )
-
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def poorhttp(python: Path, tmp_path: Path) -> Run:
+    """Runs the command in that environment."""
+    command = (str(python), "-m", "poorhttp")
+    return lambda *words, **env: run(*command, *words, cwd=tmp_path, env={"PYTHONPATH": "", **env})
 
 
 def test_all_that_it_adds_is_used(python: Path, tmp_path: Path) -> None:

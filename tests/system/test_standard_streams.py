@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -73,12 +72,7 @@ def test_nothing_else_gets_their_numbers(
                 assert answer.body.decode().split("\n")[int(fd)] == os.devnull
 
 
-ALL = [
-    *("".join(some) for count in (1, 2, 3) for some in combinations("012", count) if "2" in some)
-]
-
-
-@pytest.mark.parametrize(("fds", "verb"), each_value(ALL, ["serve", "dev"]))
+@pytest.mark.parametrize(("fds", "verb"), each_value(["2", "02", "12", "012"], ["serve", "dev"]))
 def test_a_server_without_standard_error_serves(
     app: str, fds: str, verb: str, tmp_path: Path
 ) -> None:

@@ -58,10 +58,8 @@ def test_port_of_a_connection(family: str, host: str) -> None:
             for each in (server, client, reserving)
         )
         assert "; another program listens there: stop it" in listening
-        peer = f"{within}:{server.getsockname()[1]}"
-        assert f"no program listens there: it is the local port of a connection to {peer}." in (
-            connected
-        )
+        why = f"it is the local port of a connection to {within}:{server.getsockname()[1]}."
+        assert f"no program listens there: {why}" in connected
         assert "no program listens there, but one has reserved it" in reserved
 
 

@@ -42,9 +42,8 @@ WSGI = {
 def test_asgi_is_refused(kind: str, verb: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(ASGI[kind])
     words = ("shop:app", "--bind", "127.0.0.1:0", "--mode", "threading")
-    assert says(4, verb, *words, cwd=tmp_path) == (
-        "poorhttp: shop:app is an ASGI application, which only mode = asyncio serves\n"
-    )
+    why = "an ASGI application, which only mode = asyncio serves"
+    assert says(4, verb, *words, cwd=tmp_path) == f"poorhttp: shop:app is {why}\n"
 
 
 @pytest.mark.parametrize("kind", ASGI)

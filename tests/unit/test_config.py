@@ -254,9 +254,8 @@ def test_variables_that_are_unknown(variable: str, meant: str) -> None:
 def test_mistakes_on_the_command_line() -> None:
     with pytest.raises(UsageError, match=r'^--max-body: "big" is not a size'):
         loader.load({"max_body": ["big"]}, {})
-    with pytest.raises(
-        UsageError, match=r'^--threads: takes one value, and there is a second, "5"$'
-    ):
+    second = r'^--threads: takes one value, and there is a second, "5"$'
+    with pytest.raises(UsageError, match=second):
         loader.load({"threads": ["4", "5"]}, {})
 
 

@@ -119,9 +119,8 @@ def test_every_option_is_explained() -> None:
 def test_the_reference_page_is_current() -> None:
     made = run(sys.executable, "-m", "poorhttp.plugins.setup.options_page")
     assert made.stderr == ""
-    assert (ROOT / "docs/reference/options.md").read_text() == made.stdout, (
-        "run: python -m poorhttp.plugins.setup.options_page > docs/reference/options.md"
-    )
+    how = "run: python -m poorhttp.plugins.setup.options_page > docs/reference/options.md"
+    assert (ROOT / "docs/reference/options.md").read_text() == made.stdout, how
 
 
 NUMBER = parsers.integer(1, 10)

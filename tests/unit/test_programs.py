@@ -11,22 +11,20 @@ from tests.programs.running.visit import Place, Visit
 
 
 def test_what_is_a_failure() -> None:
-    reference = Visit("gunicorn", {"a": 1, "b": [2]})
-    assert judge([reference], reference) == ""
-    assert judge([reference], Visit("forking", {"a": 1, "b": [2]})) == ""
-    assert "b:\n    gunicorn: [2]\n    forking: None" in judge(
-        [reference], Visit("forking", {"a": 1})
-    )
-    assert (
-        judge([reference], Visit("forking", {**reference.seen, "c": 3})) == "c: only under forking"
-    )
-    assert judge([reference], Visit("forking", dict(reference.seen), fault="ended")) == "ended"
-    assert "traceback" in judge(
-        [reference], Visit("forking", dict(reference.seen), log="Traceback")
-    )
+    seen = {"a": 1, "b": [2]}
+    reference = Visit("gunicorn", seen)
+
+    def said(visit: Visit) -> str:
+        return judge([reference], visit)
+
+    assert said(reference) == said(Visit("forking", seen)) == ""
+    assert "b:\n    gunicorn: [2]\n    forking: None" in said(Visit("forking", {"a": 1}))
+    assert said(Visit("forking", {**seen, "c": 3})) == "c: only under forking"
+    assert said(Visit("forking", seen, fault="ended")) == "ended"
+    assert "traceback" in said(Visit("forking", seen, log="Traceback"))
     # Nothing is compared with a reference that has failed.
     reference.fault = "ended"
-    assert judge([reference], Visit("forking", {"a": 2})) == ""
+    assert said(Visit("forking", {"a": 2})) == ""
 
 
 def test_a_server_that_ends_before_it_answers(tmp_path: Path) -> None:

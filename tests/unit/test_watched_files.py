@@ -164,9 +164,8 @@ def test_hosts_services_and_pythonpath_are_the_project_too(
     )
     monkeypatch.chdir(tmp_path / "work")
     project = WatchedProject.of(loader.load({}, {}, "site.ini"), "site.ini")
-    assert set(project.folders()) == {
-        str(tmp_path / name) for name in ("work", "lib", "one", "two", "three")
-    }
+    names = ("work", "lib", "one", "two", "three")
+    assert set(project.folders()) == {str(tmp_path / name) for name in names}
     assert project.kind(str(tmp_path / "two/index.html")) == "asset"
     assert project.kind(str(tmp_path / "three/x.html")) == "code"
 
@@ -241,6 +240,5 @@ def test_links_are_followed_and_no_folder_is_watched_twice(tmp_path: Path, of: O
     (tmp_path / "work/same").symlink_to("a")
     (tmp_path / "work/shared").symlink_to("../elsewhere")
     (tmp_path / "work/broken").symlink_to("nowhere")
-    assert of(tmp_path / "work").folders() == [
-        str(tmp_path / name) for name in ("work", "work/a", "work/shared", "work/shared/deep")
-    ]
+    names = ("work", "work/a", "work/shared", "work/shared/deep")
+    assert of(tmp_path / "work").folders() == [str(tmp_path / name) for name in names]
