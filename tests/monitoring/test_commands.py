@@ -43,7 +43,8 @@ from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS
-from tests.testkit.client import HANG, Connection
+from tests.support.status_reader import Admin
+from tests.testkit.client import HANG
 from tests.testkit.process import lives, opened, workers
 from tests.testkit.server import Program, Server, command, environment, join, patched, wait_for
 from tests.testkit.versions import Versions, told
@@ -51,15 +52,10 @@ from tests.testkit.versions import Versions, told
 GATE = "tests/apps/gate.py"
 
 
-class Control:
+class Control(Admin):
     """`poorhttp ctl` for a server whose address `admin` is a Unix socket in a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "admin")
-        self.options = ("--admin", f"unix:{self.path}")
-
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run it."""
         return run_command("ctl", *self.options, *words)
 
     def says(self, *words: str) -> str:
@@ -74,11 +70,6 @@ class Control:
         assert (done.returncode, done.stdout) == (code, ""), done
         assert done.stderr.startswith("poorhttp: ")
         return done.stderr.removeprefix("poorhttp: ").strip()
-
-    def status(self) -> dict[str, Any]:
-        """The status document."""
-        found: dict[str, Any] = json.loads(self.says("status", "--json"))
-        return found
 
     def pids(self) -> list[int]:
         """The workers that serve and go on."""
@@ -107,7 +98,7 @@ def test_reload(versions: Versions, control: Control) -> None:
             assert json.loads(control.says("--json", "reload"))["ok"] is True
             assert told(server)["version"] == "3"
         load.check()
-        reloads = control.status()["reloads"]
+        reloads = json.loads(control.says("status", "--json"))["reloads"]
         assert (reloads["succeeded"], reloads["failed"]) == (2, 1)
         assert reloads["last"]["result"] == "reloaded: the new version serves"
         server.tracebacks = True
@@ -147,7 +138,7 @@ def test_workers_come_and_go(control: Control) -> None:
 
         wait_for(replaced, "the successor")
         server.wait_log(f"worker {before[0]} is replaced: an operator has asked for it")
-        assert control.status()["services"][0]["restarts"]["asked"] == 1
+        assert control.service()["restarts"]["asked"] == 1
         assert control.says("remove") == "1 workers\n"
         assert control.fails("remove") == "the last worker stays"
         wait_for(lambda: len(workers(server.process.pid)) == 1, "the end of a worker")
@@ -361,7 +352,7 @@ def test_a_full_worker(control: Control, tmp_path: Path) -> None:
         new.send_request("GET", "/process")
 
         def known(*names: str) -> list[Any]:
-            service: dict[str, Any] = control.status()["services"][0]
+            service: dict[str, Any] = {**control.service()}
             return [service[name] for name in names]
 
         # One that was accepted, and one that was not.
@@ -794,9 +785,7 @@ def test_no_answer_of_the_main_process(control: Control) -> None:
             os.kill(server.process.pid, signal.SIGCONT)
         assert said == f"unix:{control.path}: the main process does not answer"
         assert control.status()["pid"] == server.process.pid
-        with Connection(control.path) as connection:
-            connection.host = "localhost"
-            document = connection.request("GET", "/-/status").json()
+        document = control.status()
         made = DOCUMENTS["in order"]()
         assert kinds(document, 1) == kinds(made, 1)
         (ours,), (other,) = document["services"], made["services"]
