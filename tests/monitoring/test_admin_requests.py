@@ -94,14 +94,12 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
 
 
 def status_of(address: Admin, *headers: str) -> dict[str, Any]:
-    """The status document."""
     with address.connect() as connection:
         found: dict[str, Any] = connection.request("GET", "/-/status", *headers).json()
     return found
 
 
 def request_of(case: Block, address: Admin) -> bytes:
-    """The bytes of a case."""
     basic = base64.b64encode(f"somebody:{TOKEN}".encode()).decode()
     host = "" if case["host"] == "-" else case["host"]
     lines = [f"{case['send']} HTTP/1.1", f"Host: {host}", *case.get("field", ())]
@@ -241,7 +239,6 @@ class Asked:
         self.words: list[str] = []
 
     def ask(self, kind: bytes, words: str = "") -> bytes:
-        """Answer that there is no such thing."""
         if kind == COMMAND:
             self.words.append(words)
         return b'404\n{"ok":false,"message":""}'

@@ -717,7 +717,8 @@ def test_the_shape_of_the_document(name: str) -> None:
     assert shape.missing(document, shape.STATUS) == ""
     worker = document["services"][0]["workers"][0]
     place = "services[0].workers[0].figures.waiting.counts"
-    for value in (None, "1", True, []):
+    wrong: tuple[Any, ...] = (None, "1", True, [])
+    for value in wrong:
         worker["figures"]["waiting"]["counts"][3] = value
         assert shape.missing(document, shape.STATUS) == f"{place}[3]"
     del worker["figures"]["waiting"]["counts"][3]

@@ -100,7 +100,6 @@ class CountingLoad:
         return self.asked - self.answers.total()
 
     def wait_more(self, answers: int) -> None:
-        """Wait for so many more answers."""
         before = self.answers.total()
         wait_for(lambda: self.answers.total() >= before + answers, f"{answers} more answers")
 

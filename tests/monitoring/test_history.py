@@ -31,12 +31,10 @@ APP = "tests/apps/watched.py"
 
 
 def slots(admin: Admin) -> list[Slot]:
-    """The slots of the only service."""
     return admin.service()["history"]
 
 
 def requests(admin: Admin) -> int:
-    """The requests in all slots."""
     return sum(slot["requests"] for slot in slots(admin))
 
 

@@ -97,7 +97,6 @@ class Stuck:
         return int(response.body)
 
     def stack(self, result: Any) -> Any:
-        """Its stack."""
         (found,) = [
             stack
             for worker in result["workers"]

@@ -209,7 +209,6 @@ class Receiver:
                     self.gauges[name] = float(value)
 
     def wait(self, name: str, value: float) -> None:
-        """Wait until a counter or a gauge has a value."""
         wait_for(lambda: self.counters.get(name, self.gauges.get(name)) == value, f"{name} {value}")
 
 
@@ -246,7 +245,6 @@ def test_a_server_sends(mode: str, versions: Versions) -> None:
 
 
 def senders(server: Server) -> list[int]:
-    """The processes that send."""
     return [pid for pid in children(server.process.pid) if answers_at_admin(pid)]
 
 

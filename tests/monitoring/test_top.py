@@ -62,24 +62,20 @@ class Terminal:
             return False
 
     def wait_text(self, text: str) -> None:
-        """Wait until the terminal shows a text."""
         try:
             wait_for(lambda: text in self.text(), f"{text!r} in the terminal")
         except AssertionError as error:
             raise AssertionError(f"{error}:\n{self.text()}") from None
 
     def press(self, keys: str) -> None:
-        """Press keys."""
         self._program.send(keys)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Change the size of the window."""
         self._read()
         self.screen.resize(lines, columns)
         self._program.setwinsize(lines, columns)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program."""
         self._program.kill(number)
 
     def end(self) -> int:
@@ -115,7 +111,6 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
 
 
 def top(admin: Admin, **more: int) -> Terminal:
-    """Look at a server."""
     return Terminal(*command("top", "--admin", admin.url.removeprefix("http://")), **more)  # type: ignore[arg-type]
 
 

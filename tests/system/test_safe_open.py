@@ -264,7 +264,6 @@ def test_pidfile_whose_folder_becomes_a_link(theirs: Path, victim: Path) -> None
 
 
 def listen(path: Path, **options: object) -> Listener:
-    """A listener on a Unix socket."""
     (listener,) = open_listeners(Settings(bind=f"unix:{path}", **options))
     return listener
 

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+Handler: TypeAlias = "Callable[[http.Request], object]"
+
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -27,7 +29,7 @@ def table(**names: Any) -> http.Application:
     return http.Application(SimpleNamespace(**{"handlers": {}, **names}))
 
 
-def serve(handler: Callable[[http.Request], object], **names: Any) -> http.Application:
+def serve(handler: Handler, **names: Any) -> http.Application:
     """An application whose handler of `/` takes every method."""
     return table(handlers={"/": (http.METHOD_ALL, handler)}, **names)
 
@@ -42,12 +44,22 @@ def fail(req: http.Request) -> int:
     raise LookupError("the secret of the house")
 
 
-def writer(*pieces: object, flush: bool = False) -> Callable[[http.Request], None]:
+def writer(*pieces: object, flush: bool = False) -> Handler:
     """A handler that writes these."""
 
     def handler(req: http.Request) -> None:
         for piece in pieces:
             req.write(piece, flush=flush)
+
+    return handler
+
+
+def giving(result: object = http.DONE, status: Any = http.HTTP_OK) -> Handler:
+    """A handler that sets a status and returns a result."""
+
+    def handler(req: http.Request) -> object:
+        req.status = status
+        return result
 
     return handler
 
@@ -251,15 +263,12 @@ def test_a_page_escapes_what_was_asked() -> None:
         (serve(hello, pre_process=fail), "LookupError: the secret of the house"),
         (serve(hello, post_process=fail), "LookupError: the secret of the house"),
         *(
-            (serve(lambda req, result=result: result), "TypeError: the handler of / returned")
+            (serve(giving(result)), "TypeError: the handler of / returned")
             for result in (3, 100, -1, 3.5, {"a": 1}, object())
         ),
         *(
-            (
-                serve(hello, setreq=lambda req, it=it: setattr(req, "status", it)),
-                "not the status of",
-            )
-            for it in (100, 600, "200 OK", None)
+            (serve(giving(status=status)), "is not the status of a response")
+            for status in (100, 600, "200 OK", None)
         ),
     ],
 )

@@ -70,7 +70,6 @@ def sources() -> Mapping[Path, str]:
 
 @cache
 def words() -> frozenset[str]:
-    """All words of the sources."""
     return frozenset().union(*(re.findall(r"\w+", text) for text in sources().values()))
 
 

@@ -24,13 +24,11 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 
 def v1(folder: str, quota: int, period: int = 100_000) -> dict[str, str]:
-    """The files of a cgroup."""
     place = f"sys/fs/cgroup/cpu,cpuacct{folder}"
     return {f"{place}/cpu.cfs_quota_us": f"{quota}\n", f"{place}/cpu.cfs_period_us": f"{period}\n"}
 
 
 def v2(folder: str, text: str) -> dict[str, str]:
-    """The file of a cgroup."""
     return {f"sys/fs/cgroup{folder}/cpu.max": f"{text}\n"}
 
 
