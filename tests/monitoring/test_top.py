@@ -25,14 +25,14 @@ OTHER_SCREEN, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 class Terminal:
     """A program in a terminal, which is drawn as a person sees it."""
 
-    def __init__(self, *words: str, columns: int = 120, lines: int = 30, **env: str) -> None:
-        self.screen = pyte.Screen(columns, lines)
+    def __init__(self, *words: str, **env: str) -> None:
+        self.screen = pyte.Screen(120, 30)
         self._stream = pyte.ByteStream(self.screen)
         self.written = b""
         self._program: spawn[bytes] = spawn(
             words[0],
             list(words[1:]),
-            dimensions=(lines, columns),
+            dimensions=(30, 120),
             cwd=str(ROOT),
             env=environment({"TERM": "xterm-256color", **env}),
             timeout=HANG,
@@ -110,8 +110,8 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
         assert waiting.response().status == 200
 
 
-def top(admin: Admin, **more: int) -> Terminal:
-    return Terminal(*command("top", "--admin", admin.url.removeprefix("http://")), **more)  # type: ignore[arg-type]
+def top(admin: Admin, **env: str) -> Terminal:
+    return Terminal(*command("top", "--admin", admin.url.removeprefix("http://")), **env)
 
 
 def test_streams_of_http2(tmp_path: Path) -> None:
@@ -224,14 +224,9 @@ def test_a_server_that_ends(folder: Path) -> None:
         assert terminal.end() == 0
 
 
-def test_no_terminal(admin: Admin) -> None:
-    """An error that names the other command."""
+def test_no_terminal_and_one_that_nobody_knows(admin: Admin) -> None:
     found = run_command("top", "--admin", admin.url.removeprefix("http://"))
     assert found.returncode == 2
     assert "top needs a terminal; `poorhttp ctl status` prints once" in found.stderr
-
-
-def test_a_terminal_that_nobody_knows(admin: Admin) -> None:
-    words = command("top", "--admin", admin.url.removeprefix("http://"))
-    with Terminal(*words, TERM="no-such-terminal") as terminal:
+    with top(admin, TERM="no-such-terminal") as terminal:
         terminal.wait_text("poorhttp: top cannot use this terminal (TERM): ")

@@ -22,7 +22,7 @@ from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import Privileges
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import ROOT, Server, command, environment
+from tests.testkit.server import ROOT, Server, command, environment, run
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -141,15 +141,15 @@ def test_umask(nobody: Nobody) -> None:
 # A server whose workers are somebody else
 
 
-def surroundings(nobody: Nobody, folder: Path) -> str:
+@pytest.fixture
+def app(public: Path) -> str:
     """The application that tells who it is, where nobody can read it."""
-    return str(shutil.copy(ROOT / "tests/apps/surroundings.py", folder))
+    return str(shutil.copy(ROOT / "tests/apps/surroundings.py", public))
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
-def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
+def test_links_on_the_way_to_the_folder(app: str, nobody: Nobody, public: Path) -> None:
     """Files of relative names are opened by root there: no user chooses another folder for them."""
-    app = surroundings(nobody, public)
     theirs, ours, link = public / "theirs", public / "ours", public / "links" / "current"
     for folder in (theirs, ours, link.parent):
         folder.mkdir()
@@ -181,16 +181,8 @@ def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
                 assert server.get("/").status == 200
             (target / "error.log").unlink()
         else:
-            arguments = ("serve", app, "--bind", "127.0.0.1:0", *options)
-            done = subprocess.run(
-                command(*arguments),
-                env=environment(nobody.env),
-                cwd=public,
-                capture_output=True,
-                text=True,
-                timeout=HANG,
-                check=False,
-            )
+            words = command("serve", app, "--bind", "127.0.0.1:0", *options)
+            done = run(*words, cwd=public, env=nobody.env)
             assert done.returncode == 3
             assert "symbolic link of a user to a folder that is not that user's" in done.stderr
             assert not (target / "error.log").exists()
@@ -207,15 +199,12 @@ def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
     ],
 )
 def test_an_admin_address_that_is_open_to_the_application(
-    admin: str, protected: bool, is_open: bool, nobody: Nobody, public: Path
+    admin: str, protected: bool, is_open: bool, app: str, nobody: Nobody, public: Path
 ) -> None:
-    app = surroundings(nobody, public)
     (public / "token").write_text("a" * 32)
     (public / "token").chmod(0o600)
-    options: tuple[str, ...] = ()
-    if protected:
-        options = ("--admin-token-file", f"{public}/token")
-    options += "--user", "nobody", "--admin", admin.format(pid=os.getpid(), folder=public)
+    options = ["--user", "nobody", "--admin", admin.format(pid=os.getpid(), folder=public)]
+    options += ["--admin-token-file", f"{public}/token"] * protected
     with Server(app, "single", *options, env=nobody.env, cwd=public) as server:
         server.wait_log("the status page is at")
         assert server.get("/").status == 200
@@ -233,13 +222,12 @@ def test_an_admin_address_that_is_open_to_the_application(
     ],
 )
 def test_workers_are_somebody_else(
-    nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
+    app: str, nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
 ) -> None:
     if not IS_ROOT:
         done = nobody.run("serve", "poorhttp.worker.wsgi:serve", "--user", "nobody")
         assert done.returncode == 3
         return
-    app = surroundings(nobody, public)
     binds = ("127.0.0.1:0", f"unix:{public}/socket")
     options = ("--user", "nobody", "--pidfile", f"{public}/pid", *options)
     with Server(app, mode, *options, bind=binds, env=nobody.env, cwd=public) as server:
@@ -320,11 +308,10 @@ def os_umask() -> int:
     return umask
 
 
-def test_application_that_the_user_cannot_read(nobody: Nobody, public: Path) -> None:
+def test_application_that_the_user_cannot_read(app: str, nobody: Nobody) -> None:
     """Root can; the message is about the user who is to serve it."""
-    app = Path(surroundings(nobody, public))
-    app.chmod(0o600)
-    words = ("serve", str(app), "--bind", "127.0.0.1:0", "--user", "nobody")
+    os.chmod(app, 0o600)
+    words = ("serve", app, "--bind", "127.0.0.1:0", "--user", "nobody")
     done = nobody.as_root("from poorhttp.cli import main; import sys; sys.exit(main())", *words)
     assert "Traceback" not in done.stderr
     if IS_ROOT:
@@ -367,9 +354,9 @@ def test_port_of_root(nobody: Nobody) -> None:
 def test_folders_that_are_closed_to_the_user(nobody: Nobody, public: Path, option: str) -> None:
     (public / "closed" / "inside").mkdir(parents=True)
     (public / "closed").chmod(0o700)
-    options = {option: str(public / "closed" / "inside"), "user": "nobody"}
+    options = {option: [f"{public}/closed/inside"], "user": ["nobody"]}
     program = PROGRAM.replace("Privileges(s", "loader.change_folder(settings); Privileges(s")
-    done = nobody.as_root(program, json.dumps({name: [text] for name, text in options.items()}))
+    done = nobody.as_root(program, json.dumps(options))
     assert done.returncode == 3, done.stderr
     if IS_ROOT:
         assert done.stderr.startswith(f"--{option}: nobody cannot read {public}/closed/inside: ")

@@ -6,7 +6,6 @@ import email
 import importlib.metadata
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,7 @@ from zipfile import ZipFile
 import pytest
 
 from poorhttp import __version__, _core
-from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, environment
+from tests.testkit.server import ROOT, run
 
 sys.path.insert(0, str(ROOT / "core"))
 
@@ -102,23 +100,15 @@ def test_the_licences_of_what_is_linked_are_inside(wheel: Path) -> None:
 def test_pip_installs_it_and_it_runs(wheel: Path, tmp_path: Path) -> None:
     """Its record names what is there, too, and `init` finds its templates."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run(
-        [*pip, "--no-compile", "--target", str(tmp_path), str(wheel)], check=True, timeout=HANG
-    )
+    done = run(*pip, "--no-compile", "--target", tmp_path, wheel)
+    assert done.returncode == 0, done.stderr
     (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
     for words, said in ((("--version",), __version__), (("init", "--systemd"), ".service\n")):
-        done = subprocess.run(
-            [sys.executable, "-S", "-m", "poorhttp", *words],
-            env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=HANG,
-        )
-        assert said in done.stdout
+        command = (sys.executable, "-S", "-m", "poorhttp", *words)
+        done = run(*command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        assert (done.returncode, said in done.stdout) == (0, True), done.stderr
     (installed,) = importlib.metadata.distributions(name="poorhttpd", path=[str(tmp_path)])
-    assert installed.files is not None
+    assert installed.files
     for file in installed.files:
         # Written by pip itself, or moved by `--target`.
         if file.hash is not None and not str(file).startswith(".."):
