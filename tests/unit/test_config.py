@@ -218,18 +218,12 @@ def test_quotes_and_commas_of_a_value(name: str, text: str) -> None:
 @pytest.mark.parametrize("service", ["POORHTTP", "POORHTTP_ADMIN", "POORHTTP_2_METRICS"])
 def test_variables_of_kubernetes_are_not_ours(service: str) -> None:
     """Those of its documentation, "Environment variables" of a Service."""
-    environ = {
-        f"{service}_SERVICE_HOST": "10.0.0.11",
-        f"{service}_SERVICE_PORT": "8080",
-        f"{service}_SERVICE_PORT_HTTP": "8080",
-        f"{service}_PORT": "tcp://10.0.0.11:8080",
-        f"{service}_PORT_8080_TCP": "tcp://10.0.0.11:8080",
-        f"{service}_PORT_8080_TCP_PROTO": "tcp",
-        f"{service}_PORT_8080_TCP_PORT": "8080",
-        f"{service}_PORT_8080_TCP_ADDR": "10.0.0.11",
-        f"{service}_PORT_53_UDP": "udp://10.0.0.11:53",
-        f"{service}_PORT_53_UDP_ADDR": "10.0.0.11",
-    }
+    names = (
+        *("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8080_TCP"),
+        *("PORT_8080_TCP_PROTO", "PORT_8080_TCP_PORT", "PORT_8080_TCP_ADDR"),
+        *("PORT_53_UDP", "PORT_53_UDP_ADDR"),
+    )
+    environ = {f"{service}_{name}": "tcp://10.0.0.11:8080" for name in names}
     assert loader.load({}, environ)[0].changed() == []
 
 

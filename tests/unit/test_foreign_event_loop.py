@@ -51,13 +51,11 @@ class Loop:
     def __init__(self, reactor: Reactor, wait: Wait) -> None:
         self.reactor = reactor
         self.wait = wait
-        self.turns = 0
 
     def run_until(self, condition: Callable[[], bool]) -> None:
         """Serve until `condition()` holds."""
         while not condition():
             assert self.wait(HANG), "not readable although there is something to do"
-            self.turns += 1
             while (request := self.reactor.poll()) is not None:
                 serve(path, [request])
 

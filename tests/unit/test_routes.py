@@ -198,25 +198,16 @@ def test_only_programs_are_told_how() -> None:
         ("static = /a=x.ini", r'^x\.ini:2: static: "x\.ini" is not a folder'),
         ("x_sendfile = none", r'^x\.ini:2: x_sendfile: "none" is not a folder'),
         ("x_accel_redirect = /a=none", r'^x\.ini:2: x_accel_redirect: "none" is not a folder'),
-        (
-            "mount =\n  /a=x:y\n  /b=x:y\n  /a/=x:z",
-            r'^x\.ini:5: mount: "/a" is served already, as x\.ini:3: mount says$',
-        ),
-        (
-            "static =\n  /a=files\n  /a=more",
-            r'^x\.ini:4: static: "/a" is served already, as x\.ini:3: static says$',
-        ),
-        (
-            "target = x:y\nmount = /=x:z",
-            r'^x\.ini:3: mount: "/" is served already, as x\.ini:2: target says$',
-        ),
+        ("mount =\n  /a=x:y\n  /b=x:y\n  /a/=x:z", r'^x\.ini:5: mount: "/a" {}3: mount says$'),
+        ("static =\n  /a=files\n  /a=more", r'^x\.ini:4: static: "/a" {}3: static says$'),
+        ("target = x:y\nmount = /=x:z", r'^x\.ini:3: mount: "/" {}2: target says$'),
         (
             "mount = /a=x:y\nstatic = /a=files",
-            r'^x\.ini:3: static: "/a" is .* x\.ini:2: mount says; static_fallthrough = on lets',
+            r'^x\.ini:3: static: "/a" {}2: mount says; static_fallthrough = on lets',
         ),
         (
             "target = x:y\n[host:b c]\nmount = /a=x:y\nstatic = /a=files",
-            r'^x\.ini:5: static: "b/a" is served already, as x\.ini:4: mount says; ',
+            r'^x\.ini:5: static: "b/a" {}4: mount says; ',
         ),
         ("mount = /a=tcp:x:y", r"^x\.ini:2: mount: a TCP service has neither hosts nor paths; "),
         ("[host:a]\ntarget = tcp:x:y", r"^x\.ini:3: target: a TCP service has neither"),
@@ -227,7 +218,8 @@ def test_only_programs_are_told_how() -> None:
     ],
 )
 def test_mistakes(text: str, complaint: str, site: Path) -> None:
-    with pytest.raises(ConfigError, match=complaint):
+    served = r"is served already, as x\.ini:"
+    with pytest.raises(ConfigError, match=complaint.replace("{}", served)):
         read(f"[http]\n{text}\n")
 
 
