@@ -1,7 +1,6 @@
 """The program on a machine: commands, users, containers, conf/.
 
-test_check_command.py             `poorhttp check` and `compile`: user and folder
-test_cli.py                       The command line: arguments, messages and exit codes
+test_cli.py                       The command line: arguments, messages, exit codes, `check`
 test_conf_files.py                The files of conf/, each with the program that it configures
 test_container.py                 conf/container: the server as process 1, with few privileges
 test_first_build.py               What the first build says meanwhile, and if something is missing

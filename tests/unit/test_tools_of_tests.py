@@ -1,12 +1,22 @@
-"""The plugins of pytest: tests that hang, and those that came nearest to their limit of time."""
+"""Tools of the tests: plugins of pytest, readers of cases, and `make programs`."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from tests import refusals
+from tests.programs.running.application import Application
+from tests.programs.running.report import judge, line
+from tests.programs.running.visit import Place, Visit
+from tests.support.check_each import check_each
+from tests.testkit.cases.exchanges import Case, read_all
 from tests.testkit.client import HANG
 from tests.testkit.process import lives
 from tests.testkit.server import run, wait_for
@@ -117,3 +127,57 @@ def test_shares(tmp_path: Path) -> None:
     assert second.endswith("s teardown  test_it.py::test_call")
     assert len(others) == 18
     assert all("test_it.py::test_other" in row for row in others)
+
+
+def test_every_case_is_checked_and_each_that_fails_is_named() -> None:
+    cases = [replace(read_all()[0], name=name) for name in ("one", "two", "three")]
+    seen = []
+
+    def check(case: Case) -> None:
+        seen.append(case.name)
+        if case.name != "two":
+            raise ValueError("no good")
+
+    named = r"(?s)2 of 3 .*: one three\none: .*no good\nthree: .*no good"
+    with pytest.raises(AssertionError, match=named):
+        check_each(cases, check)
+    assert seen == ["one", "two", "three"]
+    with pytest.raises(AssertionError, match="there is no case"):
+        check_each([], check)
+
+
+def test_the_page_is_up_to_date() -> None:
+    _, _, made = refusals.PAGE.read_text("utf-8").partition(refusals.MARK)
+    assert made == refusals.page(), "run: python -m tests.refusals"
+
+
+def test_what_is_a_failure() -> None:
+    seen = {"a": 1, "b": [2]}
+    reference = Visit("gunicorn", seen)
+
+    def said(visit: Visit) -> str:
+        return judge([reference], visit)
+
+    assert said(reference) == said(Visit("forking", seen)) == ""
+    assert "b:\n    gunicorn: [2]\n    forking: None" in said(Visit("forking", {"a": 1}))
+    assert said(Visit("forking", {**seen, "c": 3})) == "c: only under forking"
+    assert said(Visit("forking", seen, fault="ended")) == "ended"
+    assert "traceback" in said(Visit("forking", seen, log="Traceback"))
+    # Nothing is compared with a reference that has failed.
+    reference.fault = "ended"
+    assert said(Visit("forking", {"a": 2})) == ""
+
+
+def test_a_server_that_ends_before_it_answers(tmp_path: Path) -> None:
+    class Ended(Application):
+        def command(self) -> list[str]:
+            return ["sh", "-c", "echo no such application; exit 4"]
+
+    for folder in ("site", "prepared"):
+        (tmp_path / folder).mkdir()
+    with closing(Place("ended", Ended, tmp_path)) as place:
+        visit = place.visit("forking")
+    # pytest adds a line to the assertion.
+    assert visit.fault.splitlines()[0] == "the server does not answer: exit code 4"
+    assert visit.log == "no such application\n"
+    assert "FAILED, 0 steps" in line(visit, judge([Visit("gunicorn"), visit], visit))
