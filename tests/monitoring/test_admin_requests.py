@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,9 +26,6 @@ from tests.testkit.cases.exchanges import Case, read_all
 from tests.testkit.client import Connection
 from tests.testkit.process import children
 from tests.testkit.server import Server
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
 
 GATE = "tests/apps/gate.py"
 TOKEN = "correct-horse-battery-staple"
@@ -263,7 +260,7 @@ def test_what_reaches_the_main_process() -> None:
         texts = ["".join(chance.choices(letters, k=chance.randrange(5))) for _ in range(3)]
         value: Any = chance.choice([texts[0], True, None, 7, -1, 1.5, float("nan"), [], {}, 10**90])
         body = json.dumps({texts[1]: value, "pid": value}, ensure_ascii=chance.random() < 0.5)
-        environ: WSGIEnvironment = {
+        environ = {
             "REQUEST_METHOD": "POST",
             "PATH_INFO": application.CONTROL + chance.choice(["stop", texts[2]]),
             "HTTP_HOST": "localhost",

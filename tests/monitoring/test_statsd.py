@@ -10,7 +10,7 @@ import socket
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +24,6 @@ from tests.testkit.client import HANG, Connection
 from tests.testkit.process import answers_at_admin, children
 from tests.testkit.server import Server, join, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: A line of StatsD, with or without the tags of DogStatsD.
 LINE = re.compile(r"([A-Za-z0-9_.-]+):(\d+(?:\.\d+)?)\|([cg])(?:\|#([^|#\s]+))?")
@@ -184,7 +181,7 @@ class Receiver:
         self.gauges: dict[str, float] = {}
         self.tags: set[str] = set()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Receiver:
         self._thread.start()
         return self
 

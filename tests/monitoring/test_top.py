@@ -12,7 +12,6 @@ from pexpect import EOF, TIMEOUT, spawn
 
 from tests.support.admin_address import Admin
 from tests.support.forked_command import run_command
-from tests.support.http2_client import client
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, Server, command, environment, wait_for
 
@@ -112,23 +111,6 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
 
 def top(admin: Admin, **env: str) -> Terminal:
     return Terminal(*command("top", "--admin", admin.url.removeprefix("http://")), **env)
-
-
-def test_streams_of_http2(tmp_path: Path) -> None:
-    """Each stream of a connection is a request with a thread."""
-    gate = tmp_path / "gate"
-    options = ("--http2=on", "--admin=127.0.0.1:0", "--workers=1", "--threads=4")
-    with Server(APP, "threading", *options) as server, client(server) as made:
-        held = [made.begin(f"/{name}?until={gate}") for name in ("one", "two")]
-        wait_for(lambda: server.log().count(f"entered {gate}\n") == 2, "two requests")
-        with top(Admin(server)) as terminal:
-            terminal.wait_text("2/4 in flight")
-            terminal.press("r")
-            terminal.wait_text("requests in flight: 1–2 of 2")
-            assert "GET /one?until=" in terminal.text()
-            assert "GET /two?until=" in terminal.text()
-        gate.touch()
-        assert {made.whole(stream).status for stream in held} == {200}
 
 
 def test_tables_and_keys(admin: Admin) -> None:

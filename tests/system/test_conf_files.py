@@ -15,14 +15,16 @@ from tests.packages import FOLDERS, need
 from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
-from tests.testkit.server import ROOT, Program, Server, run, wait_for
+from tests.testkit.server import MODES, ROOT, Program, Server, run, wait_for
 
 pytestmark = pytest.mark.each_mode
 
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
 SERVICES = UNITS[::2]
-OURS = [path.name for path in CONF.glob("*.ini") if path.name != "uwsgi.ini"]
+OURS = sorted(
+    {each.name for each in CONF.glob("*.ini")} - {"uwsgi.ini"} | {f"{mode}.ini" for mode in MODES}
+)
 
 
 # Our own files
@@ -32,6 +34,10 @@ OURS = [path.name for path in CONF.glob("*.ini") if path.name != "uwsgi.ini"]
 def test_files_of_ours(name: str) -> None:
     (settings,) = loader.load({}, {}, str(CONF / name))
     assert settings.target
+    if name.removesuffix(".ini") in MODES:
+        assert name == f"{settings.mode}.ini"
+        assert settings.target == "dispatch:apps/lightheavy"
+        assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]
     if not settings.target.startswith("/srv/"):
         done = run_command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0")
         assert done.returncode == 0, done.stderr

@@ -6,8 +6,8 @@ import importlib
 import inspect
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.support.plug_in import install, known
 from tests.support.wsgi_call import ask
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 APPLICATION = """
 def application(environ, start_response):
