@@ -414,9 +414,7 @@ def test_departed_and_timed_out(admin: Admin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_an_error_is_noted_when_its_client_is_answered(
-    admin: Admin, tmp_path: Path, ends: bool
-) -> None:
+def test_an_error_is_noted_when_it_is_answered(admin: Admin, tmp_path: Path, ends: bool) -> None:
     """Even if the application never ends, and once if it does."""
     seconds = 2.5 if ends else 2 * HANG
     text = f"import time\ndef application(environ, start_response): time.sleep({seconds})\n"

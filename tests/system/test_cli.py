@@ -221,9 +221,7 @@ def files_of(folder: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("options", [(), ("--reuse-port",), ("--user", user())])
-def test_check_beside_the_running_server(
-    nobody: Nobody, public: Path, options: tuple[str, ...]
-) -> None:
+def test_check_beside_a_server(nobody: Nobody, public: Path, options: tuple[str, ...]) -> None:
     """Its sockets and its pidfile stay as they are."""
     files = ("--pidfile", f"{public}/pid", "--socket-mode", "0666", *options)
     app = str(public / "app.py")

@@ -71,9 +71,7 @@ def test_what_init_writes_for_files(tmp_path: Path) -> None:
         ((), {"POORHTTP_TARGET": "other:app"}),
     ],
 )
-def test_what_is_named_comes_alone(
-    words: tuple[str, ...], env: dict[str, str], project: Path
-) -> None:
+def test_what_is_named_is_alone(words: tuple[str, ...], env: dict[str, str], project: Path) -> None:
     (project / "other.py").write_text(APPLICATION)
     (project / "other.ini").write_text("[http]\ntarget = other:app\n")
     (project / "poorhttp.ini").write_text("[http\n")

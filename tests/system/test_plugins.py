@@ -255,9 +255,7 @@ def test_a_plug_in_for_another_contract_is_refused_in_words(
         ("", "cannot be loaded: AttributeError: module 'broken' has no attribute 'HOOKS'"),
     ],
 )
-def test_one_that_cannot_be_loaded_is_named(
-    text: str, why: str, site: Path, tmp_path: Path
-) -> None:
+def test_one_that_cannot_be_loaded(text: str, why: str, site: Path, tmp_path: Path) -> None:
     install(site, "broken", {"worker_hooks": "noisy = broken:HOOKS"}, {"broken": text})
     wanted = f"plug-in noisy of broken (poorhttp.worker_hooks) {why}"
     listed = started("plugins", path=site, cwd=tmp_path, POORHTTP_PLUGINS="broken")
@@ -334,9 +332,7 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
     ],
     ids=["target", "command", "option"],
 )
-def test_a_name_that_is_taken(
-    points: Mapping[str, str], taken: str, site: Path, tmp_path: Path
-) -> None:
+def test_a_taken_name(points: Mapping[str, str], taken: str, site: Path, tmp_path: Path) -> None:
     text = (
         "from poorhttp.config.options.option import Option\n"
         "class Taking:\n    threads = Option(str, '', '', metavar='X')\n"

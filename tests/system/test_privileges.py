@@ -92,42 +92,35 @@ def test_mistakes(options: dict[str, str], complaint: str) -> None:
 
 DAEMON = grp.getgrnam("daemon").gr_gid
 
-#: Options, and who is the process that has them: user, group, groups beside it, `USER` and `HOME`.
-WHO: list[tuple[dict[str, str], int, int, list[int], tuple[str, str] | None]] = [
-    *(
-        (
-            *({"user": user}, NOBODY.pw_uid, NOBODY.pw_gid),
-            os.getgrouplist("nobody", NOBODY.pw_gid),
-            ("nobody", NOBODY.pw_dir),
-        )
-        for user in ("nobody", str(NOBODY.pw_uid))
-    ),
-    (
-        *({"user": "nobody", "group": "daemon"}, NOBODY.pw_uid, DAEMON),
-        os.getgrouplist("nobody", DAEMON),
-        ("nobody", NOBODY.pw_dir),
-    ),
-    ({"user": "12345", "group": "23456"}, 12345, 23456, [], ("12345", "/")),
-    ({"group": "daemon"}, 0, DAEMON, [], None),
-]
+#: Who a process is: user, group, groups beside it, `USER` and `HOME`.
+Identity = tuple[int, int, list[int], tuple[str, str] | None]
 
 
-@pytest.mark.parametrize(("options", "uid", "gid", "groups", "variables"), WHO)
-def test_user_and_group(
-    options: dict[str, str],
-    uid: int,
-    gid: int,
-    groups: list[int],
-    variables: tuple[str, str] | None,
-    nobody: Nobody,
-) -> None:
+def nobody_in(group: int) -> Identity:
+    """The user nobody with a group."""
+    groups = sorted(os.getgrouplist("nobody", group))
+    return NOBODY.pw_uid, group, groups, ("nobody", NOBODY.pw_dir)
+
+
+@pytest.mark.parametrize(
+    ("options", "who"),
+    [
+        ({"user": "nobody"}, nobody_in(NOBODY.pw_gid)),
+        ({"user": str(NOBODY.pw_uid)}, nobody_in(NOBODY.pw_gid)),
+        ({"user": "nobody", "group": "daemon"}, nobody_in(DAEMON)),
+        ({"user": "12345", "group": "23456"}, (12345, 23456, [], ("12345", "/"))),
+        ({"group": "daemon"}, (0, DAEMON, [], None)),
+    ],
+)
+def test_user_and_group(options: dict[str, str], who: Identity, nobody: Nobody) -> None:
     found = become(nobody, **options)
     if not IS_ROOT:
         assert found["code"] == 3
         assert f"--{next(iter(options))}: only root can become another user" in found["message"]
         return
+    uid, gid, groups, variables = who
     assert (found["uids"], found["gids"]) == ([uid] * 3, [gid] * 3)
-    assert found["groups"] == sorted(groups)
+    assert found["groups"] == groups
     if variables:
         assert not found["back"]
         assert (found["USER"], found["HOME"]) == variables

@@ -61,9 +61,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("fds", "options"),
     each_value(["0", "1", "01"], [(), ("--supervisor", "off"), ("--preload", "on")]),
 )
-def test_nothing_else_gets_their_numbers(
-    mode: str, app: str, fds: str, options: tuple[str, ...]
-) -> None:
+def test_nobody_gets_their_numbers(mode: str, app: str, fds: str, options: tuple[str, ...]) -> None:
     with Server(app, mode, *options, launcher=closed(fds)) as server:
         for _ in range(2):
             answer = server.get("/")
@@ -73,9 +71,7 @@ def test_nothing_else_gets_their_numbers(
 
 
 @pytest.mark.parametrize(("fds", "verb"), each_value(["2", "02", "12", "012"], ["serve", "dev"]))
-def test_a_server_without_standard_error_serves(
-    app: str, fds: str, verb: str, tmp_path: Path
-) -> None:
+def test_a_server_without_standard_error(app: str, fds: str, verb: str, tmp_path: Path) -> None:
     """It says that it is ready in its PID file only."""
     path, pidfile = tmp_path / "socket", tmp_path / "pid"
     words = [sys.executable, "-m", "poorhttp", verb, app, "--bind", f"unix:{path}"]

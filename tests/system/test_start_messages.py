@@ -105,9 +105,7 @@ Traceback (most recent call last):
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])
-def test_failure_of_the_application_is_in_the_error_log(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_failure_is_in_the_error_log(tmp_path: Path, options: tuple[str, ...]) -> None:
     app, log = tmp_path / "app.py", tmp_path / "error.log"
     app.write_text(BROKEN)
     words = ("serve", "app.py", "--bind", "127.0.0.1:0", "--error-log", str(log), *options)

@@ -60,9 +60,7 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
         server.ended()
 
 
-def test_a_request_for_another_protocol_is_one_as_any(
-    core: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_a_request_for_another_protocol_is_as_any(core: Mapping[str, str], tmp_path: Path) -> None:
     """The log says once what is missing."""
     write(tmp_path, "first")
     with Server("alone", "threading", env=core, cwd=tmp_path) as server:

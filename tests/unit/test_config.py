@@ -187,9 +187,7 @@ QUOTED = ": the value stands in quotes, which would be a part of it; write it wi
         ("request_timeout", "1,5", "is not a time; write seconds"),
     ],
 )
-def test_quotes_and_commas_of_other_languages(
-    name: str, text: str, complaint: str, ini: Path
-) -> None:
+def test_quotes_and_commas_of_others(name: str, text: str, complaint: str, ini: Path) -> None:
     with pytest.raises(ConfigError, match=rf"^x\.ini:2: {name}.*{complaint}"):
         load(ini, f"[http]\n{name} = {text}\n")
     variable = OPTIONS[name].variable

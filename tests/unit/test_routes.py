@@ -227,9 +227,7 @@ def test_a_target_that_cannot_be_loaded(text: str, place: str, site: Path) -> No
         read(f"[http]\n{text}\n").load()
 
 
-def test_a_target_in_the_folder_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_in_the_folder_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules are looked for in the current folder; the message says where there is one."""
     project = tmp_path / "shop"
     project.mkdir()

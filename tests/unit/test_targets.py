@@ -308,9 +308,7 @@ def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:
     ],
 )
 @pytest.mark.parametrize("target", ["web.py", "web", "web:application"])
-def test_a_module_that_fails_is_told_with_its_line(
-    folder: Path, target: str, text: str, message: str
-) -> None:
+def test_a_module_that_fails_is_told(folder: Path, target: str, text: str, message: str) -> None:
     write(folder / "web.py", text)
     write(folder / "neighbour.py", "def f():\n    #\n    raise LookupError('deep inside')\nf()\n")
     error = failure(target)
