@@ -17,7 +17,7 @@ import pytest
 from poorhttp.plugins.monitor.metrics import changes, statsd
 from poorhttp.plugins.monitor.metrics.families import collect
 from poorhttp.plugins.monitor.options import receiver
-from tests.support.binary_upgrade import upgrade, wait_for_end
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.forked_command import run_command
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
 from tests.testkit.client import HANG, Connection
@@ -270,9 +270,7 @@ def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -
             for _ in range(3):
                 told(server)
             receiver.wait("poorhttp.requests", 7)
-            os.kill(pid, signal.SIGTERM)
-            wait_for_end(pid, server)
-            server.ended()
+            end(server, pid)
     assert receiver.counters["poorhttp.requests"] == 7
 
 

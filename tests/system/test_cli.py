@@ -95,14 +95,14 @@ def test_help_of_a_command_names_every_option() -> None:
         ("check", 2, "there is nothing to check; name an application, for example:"),
         ("serve --thread 4", 2, 'unknown option "--thread"; did you mean'),
         ("serve x:y --threads many", 2, '--threads: "many" is not a whole number'),
-        ("serve x:y THREADS=many", 3, 'POORHTTP_THREADS: "many" is not a whole number'),
+        ("POORHTTP_THREADS=many serve x:y", 3, 'POORHTTP_THREADS: "many" is not a whole number'),
         ("serve -c none.ini", 3, "none.ini: cannot be read: No such file"),
         ("serve x:y --chdir none", 3, '--chdir: "none": No such file'),
     ],
 )
 def test_one_message_and_the_exit_code(words: str, code: int, message: str) -> None:
-    env = {"POORHTTP_THREADS": "many"} if "THREADS" in words else {}
-    done = run_command(*words.partition(" THREADS")[0].split(), env=env)
+    env = dict(word.split("=") for word in words.split() if word.startswith("POORHTTP_"))
+    done = run_command(*words.split()[len(env) :], env=env)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(f"poorhttp: {message}")
     assert done.stderr.count("\n") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import binary_upgrade
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
 from tests.support.nobody import link
@@ -52,12 +51,10 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
         server.wait_log("reloaded")
         assert server.get("/").body == b"second"
         write(tmp_path, "third")
-        new = binary_upgrade.upgrade(server, pidfile)
+        new = upgrade(server, pidfile)
         assert server.get("/").body == b"third"
         server.leave()
-        os.kill(new, signal.SIGTERM)
-        binary_upgrade.wait_for_end(new, server)
-        server.ended()
+        end(server, new)
 
 
 def test_a_request_for_another_protocol_is_as_any(core: Mapping[str, str], tmp_path: Path) -> None:
