@@ -45,7 +45,7 @@ from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS
 from tests.support.status_reader import Admin
 from tests.testkit.client import HANG
-from tests.testkit.process import lives, opened, workers
+from tests.testkit.process import lives, opened, stopped, workers
 from tests.testkit.server import Program, Server, command, environment, join, patched, wait_for
 from tests.testkit.versions import Versions, told
 
@@ -375,12 +375,9 @@ def test_a_full_worker(control: Control, tmp_path: Path) -> None:
         assert known("unread", "full", "answering") == [0, 0, 1]
         # One that does not run at all is silent.
         (worker,) = workers(server.process.pid)
-        os.kill(worker, signal.SIGSTOP)
-        try:
+        with stopped(worker):
             wait_for(lambda: not control.status()["ready"], "a worker that was stopped")
             assert known("full", "answering") == [0, 0]
-        finally:
-            os.kill(worker, signal.SIGCONT)
 
 
 def test_upgraded_connections(mode: str, control: Control) -> None:
@@ -779,14 +776,11 @@ def test_help() -> None:
 def test_no_answer_of_the_main_process(control: Control) -> None:
     launcher = patched("poorhttp.plugins.monitor.admin.questions", TIMEOUT=1.0)
     with Server(GATE, "threading", *control.options, launcher=launcher) as server:
-        os.kill(server.process.pid, signal.SIGSTOP)
-        try:
+        with stopped(server.process.pid):
             said = control.fails("status", code=5)
-        finally:
-            os.kill(server.process.pid, signal.SIGCONT)
         assert said == f"unix:{control.path}: the main process does not answer"
-        assert control.status()["pid"] == server.process.pid
         document = control.status()
+        assert document["pid"] == server.process.pid
         made = DOCUMENTS["in order"]()
         assert kinds(document, 1) == kinds(made, 1)
         (ours,), (other,) = document["services"], made["services"]

@@ -19,7 +19,7 @@ from tests.support.browser import Browser
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, tls
 from tests.testkit.client import Connection
-from tests.testkit.process import workers
+from tests.testkit.process import stopped, workers
 from tests.testkit.server import Server, patched, wait_for
 
 if TYPE_CHECKING:
@@ -344,13 +344,10 @@ def test_a_main_process_that_does_not_answer(driver: Chrome, look: Browser) -> N
         admin = Admin(server)
         look.open(admin.url)
         look.wait_text("Live: updated every two seconds.")
-        os.kill(server.process.pid, signal.SIGSTOP)
-        try:
+        with stopped(server.process.pid):
             look.wait_text("the main process does not answer")
             with admin.connect() as connection:
                 assert connection.request("GET", "/").status == 503
-        finally:
-            os.kill(server.process.pid, signal.SIGCONT)
         look.wait_text("Live: updated every two seconds.")
         assert "Workers, and what each works on now" in look.text()
     assert all("a status of 503" in str(each) for each in said(driver))

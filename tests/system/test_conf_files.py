@@ -17,8 +17,6 @@ from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
 from tests.testkit.server import MODES, ROOT, Program, Server, run, wait_for
 
-pytestmark = pytest.mark.each_mode
-
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
 SERVICES = UNITS[::2]
@@ -85,6 +83,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+@pytest.mark.each_mode
 def test_without_memory_that_can_be_written_and_executed(mode: str) -> None:
     with Server("tests/apps/echo.py", mode, launcher=(sys.executable, "-c", DENY)) as server:
         assert server.request("POST", "/", body=b"x").status == 200

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.each_value import each_value
 from tests.testkit.client import HANG
+from tests.testkit.process import children
 from tests.testkit.server import Server, environment, run, wait_for
 
 APP = """
@@ -145,12 +146,6 @@ def as_process_1() -> tuple[str, ...]:
     return (unshare, "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
-def init_of(launcher: int) -> int:
-    """The process that is process 1 in its own namespace, as it is numbered outside."""
-    (init,) = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
-    return int(init)
-
-
 @pytest.mark.parametrize("options", [("--supervisor", "off"), ()], ids=" ".join)
 def test_process_1_leaves_no_zombies(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(ORPHANS)
@@ -159,7 +154,8 @@ def test_process_1_leaves_no_zombies(options: tuple[str, ...], tmp_path: Path) -
         for _ in range(5):
             assert server.get("/orphan").status == 200
         wait_for(lambda: b"Z" not in server.get("/").body, "no zombies")
-        os.kill(init_of(server.process.pid), signal.SIGTERM)
+        (init,) = children(server.process.pid)
+        os.kill(init, signal.SIGTERM)
         assert server.wait() == 0
         server.ended()
 
@@ -208,12 +204,13 @@ def test_ctrl_c_reaches_the_child_of_process_1_once(tmp_path: Path) -> None:
             while b"begun" not in shown:
                 shown += os.read(terminal, 4096)
             # The server gets it first.
-            os.kill(init_of(process.pid), signal.SIGSTOP)
+            (init,) = children(process.pid)
+            os.kill(init, signal.SIGSTOP)
             os.write(terminal, b"\x03")
             while b"STOPPING=1" not in manager.recv(4096):
                 pass
             # Process 1 goes on with the signal of Ctrl-C, and passes this one on after it.
-            os.kill(init_of(process.pid), signal.SIGCONT)
+            os.kill(init, signal.SIGCONT)
             assert process.wait(HANG) == 0
         finally:
             process.kill()
