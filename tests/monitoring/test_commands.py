@@ -294,9 +294,6 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         server.ended()
 
 
-# What it shows
-
-
 def test_a_restart_with_a_configuration_that_is_wrong(control: Control, tmp_path: Path) -> None:
     ini = tmp_path / "server.ini"
     ini.write_text(f"[http]\nchdir = {Path.cwd()}\ntarget = {GATE}\n")

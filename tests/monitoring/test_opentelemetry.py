@@ -306,9 +306,6 @@ def test_every_document_becomes_metrics(name: str) -> None:
         assert len(scope.metrics) == len(sent)
 
 
-# The environment
-
-
 def test_what_the_environment_says(receiver: Receiver) -> None:
     for name, value in (("OTEL_TRACES_EXPORTER", "none"), ("OTEL_SDK_DISABLED", "true")):
         env = {**receiver.env, name: value}

@@ -283,9 +283,6 @@ def test_headers(served: Admin) -> None:
         assert connection.request("POST", "/", body=b"x").status == 405
 
 
-# Events
-
-
 def stream(admin: Admin) -> Connection:
     """A stream of events that has begun."""
     connection = admin.connect()

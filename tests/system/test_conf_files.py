@@ -25,9 +25,6 @@ OURS = sorted(
 )
 
 
-# Our own files
-
-
 @pytest.mark.parametrize("name", OURS)
 def test_files_of_ours(name: str) -> None:
     (settings,) = loader.load({}, {}, str(CONF / name))
@@ -39,9 +36,6 @@ def test_files_of_ours(name: str) -> None:
     if not settings.target.startswith("/srv/"):
         done = run_command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0")
         assert done.returncode == 0, done.stderr
-
-
-# systemd
 
 
 def install(folder: Path, change: tuple[str, str] = ("", "")) -> list[str]:
@@ -89,9 +83,6 @@ def test_without_memory_that_can_be_written_and_executed(mode: str) -> None:
         assert server.request("POST", "/", body=b"x").status == 200
 
 
-# logrotate
-
-
 def test_logs_are_rotated(folder: Path) -> None:
     need("logrotate")
     program = shutil.which("logrotate", path=FOLDERS)
@@ -120,9 +111,6 @@ def test_logs_are_rotated(folder: Path) -> None:
         assert log.stat().st_mode & 0o777 == 0o640
 
 
-# uWSGI
-
-
 def get(port: int, target: str) -> Response:
     with Connection(("127.0.0.1", port)) as connection:
         return connection.request("GET", target)
@@ -146,9 +134,6 @@ def test_the_same_application_under_uwsgi() -> None:
             assert pattern.sub(b"", theirs.body) == pattern.sub(b"", ours.body)
         uwsgi.process.terminate()
         assert uwsgi.wait() == 0, uwsgi.log()
-
-
-# Without a main process
 
 
 def test_under_runit(folder: Path) -> None:

@@ -71,9 +71,6 @@ def become(nobody: Nobody, **options: str) -> dict[str, Any]:
     return found
 
 
-# Whom
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -323,9 +320,6 @@ def test_only_root_becomes_another(nobody: Nobody) -> None:
     assert done.stderr.count("\n") == 1
 
 
-# Who is not root
-
-
 def test_port_of_root(nobody: Nobody) -> None:
     """Below the number that the kernel says; where it says 0, every port is everybody's."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
@@ -338,9 +332,6 @@ def test_port_of_root(nobody: Nobody) -> None:
         assert done.stderr.count("\n") == 1
     else:
         assert done.returncode == 0, done.stderr
-
-
-# What cannot be read
 
 
 @pytest.mark.parametrize("option", ["chdir", "pythonpath"])

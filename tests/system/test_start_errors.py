@@ -39,9 +39,6 @@ def test_application_cannot_be_loaded(tmp_path: Path, mode: str, target: str, na
     assert named in says(4, "serve", target, *options, cwd=tmp_path)
 
 
-# Options and addresses
-
-
 @pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
 def test_port_of_a_connection(family: str, host: str) -> None:
     """Programs that open connections have ports, too."""

@@ -82,9 +82,6 @@ def test_asgi_of_a_program() -> None:
             use(application)  # type: ignore[arg-type]
 
 
-# What is told where
-
-
 #: Its message has control characters.
 BROKEN = r"""def fail():
     raise ValueError("no \x1b[2J\x9b31m\u202e database")
@@ -141,9 +138,6 @@ def test_who_sees_no_requests_is_told_how(
     assert process.wait(HANG) == 0
     os.close(ours)
     assert (b"poorhttp logs no requests here; --access-log - shows them" in shown) is is_told
-
-
-# What was meant
 
 
 MANAGE = """\

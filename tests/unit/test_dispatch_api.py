@@ -366,9 +366,6 @@ def test_an_error_page_knows_the_exception_and_keeps_allow() -> None:
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
-# Redirects
-
-
 def test_redirect() -> None:
     def handler(req: http.Request) -> None:
         req.headers_out.add("Set-Cookie", "a=1")
@@ -507,9 +504,6 @@ def test_sendfile_uses_the_servers_wrapper(style: str) -> None:
 
     answer = ask(serve(handler), environ={"wsgi.file_wrapper": wrapper})
     assert (answer.body, wrapped) == (b"* { color: red }", [style])
-
-
-# Headers
 
 
 def test_headers_are_looked_up_without_case() -> None:
@@ -830,9 +824,6 @@ def test_a_form_with_files_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         "folder of the server's source\n"
     )
     assert ask(serve(lambda req: req.form.keys()), "/", "POST", b"a=1", FORM).text == "a"
-
-
-# Weight
 
 
 def test_what_is_not_used_is_not_imported() -> None:

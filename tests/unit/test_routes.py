@@ -51,9 +51,6 @@ def table(routes: Routes, site: Path) -> list[tuple[str, str, str | None]]:
     ]
 
 
-# What the core is told
-
-
 def test_nothing_without_files() -> None:
     settings = Settings(target=f"{APP}:one", mount=[f"/a={APP}:two", f"/b={APP}:three"])
     assert Routes(settings).table() == []
@@ -85,9 +82,6 @@ def test_files_that_let_the_application_answer(site: Path) -> None:
     assert told(application, "/a/x")["name"] == "two"
     either_way = Settings(mount=["/a=static:more", f"/a={APP}:two"], static_fallthrough=True)
     assert table(Routes(either_way), site)[0] == ("", "/a", "more")
-
-
-# The application
 
 
 def test_the_target_alone_is_called_as_it_is(site: Path) -> None:
@@ -154,9 +148,6 @@ def test_what_is_mounted_twice_is_loaded_once(site: Path) -> None:
     assert counting.made == [1]
 
 
-# Local redirects
-
-
 def test_only_programs_are_told_how() -> None:
     seen: list[bool] = []
 
@@ -172,9 +163,6 @@ def test_only_programs_are_told_how() -> None:
     ask(application)
     ask(application, "/p?/")
     assert seen == [False, False]
-
-
-# Mistakes
 
 
 @pytest.mark.parametrize(

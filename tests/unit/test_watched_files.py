@@ -38,9 +38,6 @@ def files(folder: Path, *names: str) -> None:
         path.write_text("")
 
 
-# Globs
-
-
 @pytest.mark.parametrize(
     ("glob", "matching", "others"),
     [
@@ -64,9 +61,6 @@ def files(folder: Path, *names: str) -> None:
 )
 def test_what_a_glob_matches(glob: str, matching: list[str], others: list[str]) -> None:
     assert [path for path in [*matching, *others] if Glob(glob).matches(path)] == matching
-
-
-# Kinds
 
 
 #: Files by their kind, as long as no folder of theirs says something else.
@@ -178,9 +172,6 @@ def test_what_the_server_writes_does_not_reload_it(tmp_path: Path, of: Of) -> No
     assert str(tmp_path / "compiled") not in project.folders()
 
 
-# Whose a module is
-
-
 def test_whose_a_module_is(tmp_path: Path, of: Of) -> None:
     project = of()
     files(tmp_path, ".venv/pyvenv.cfg", "env/pyvenv.cfg", "env/bin/tool.py")
@@ -201,9 +192,6 @@ def test_whose_a_module_is(tmp_path: Path, of: Of) -> None:
     assert project.kind(os.path.join(library, "site-packages", "flask", "x.json")) == ""
     assert project.kind("/somewhere/else/src/package/x.py") == "code"
     assert project.kind("/somewhere/else/src/package/x.html") == ""
-
-
-# Folders
 
 
 def test_folders_without_a_source_are_not_watched(tmp_path: Path, of: Of) -> None:
