@@ -24,7 +24,7 @@ from tests.testkit.process import opened, workers
 from tests.testkit.server import Server, join, patched, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Figures, Service
+    from poorhttp.plugins.monitor.admin.model import Service
 
 APP = "tests.apps.statuses:application"
 
@@ -134,15 +134,6 @@ class CountingLoad:
         return number % 11 != 0 and response.get("Connection") != "close"
 
 
-def check_equal(figures: Figures, load: CountingLoad) -> None:
-    """The server has counted exactly what the clients have counted."""
-    assert load.unanswered == 0
-    assert figures["requests"] == load.asked
-    assert figures["responses"] == classes(load.answers)
-    expected = {str(status): load.answers[status] for _, status in REFUSED}
-    assert {status: number for status, number in figures["refused"].items() if number} == expected
-
-
 def classes(answers: Counter[int]) -> dict[str, int]:
     """Responses by the first digit of their status."""
     return {
@@ -176,7 +167,12 @@ def test_nothing_is_counted_twice_or_lost(admin: Admin, tmp_path: Path) -> None:
                 load.wait_more(20)
             main = upgrade(server, pidfile)
             load.wait_more(20)
-        check_equal(admin.figures(), load)
+        figures = admin.figures()
+        assert load.unanswered == 0
+        assert figures["requests"] == load.asked
+        assert figures["responses"] == classes(load.answers)
+        refused = {status: number for status, number in figures["refused"].items() if number}
+        assert refused == {str(status): load.answers[status] for _, status in REFUSED}
         with CountingLoad(server.port, SMALL) as other:
             for index in (0, 1):
                 other.wait_more(20)

@@ -59,10 +59,7 @@ def test_a_page_names_metrics_and_options_that_exist(name: str) -> None:
     names = (ROOT / "tests/cases/prometheus/metric_names.txt").read_text()
     known = {line.split()[0].removeprefix("poorhttp_") for line in names.splitlines()}
     known |= {each.removesuffix("_total") for each in known}
-    known |= {*OPTIONS, *OF_OTHERS}
+    # Two are settings of nginx and Prometheus.
+    known |= {*OPTIONS, "proxy_read_timeout", "rule_files"}
     for found in re.findall(r"`([a-z]+(?:_[a-z]+)+)(?:\{[^}]*\})?`", page):
         assert found.removeprefix("poorhttp_") in known, f"{name}.md: {found}"
-
-
-#: Settings of nginx and Prometheus.
-OF_OTHERS = ("proxy_read_timeout", "rule_files")

@@ -226,7 +226,9 @@ def test_workers_are_somebody_else(
                 found = connection.request("GET", "/").json()
             assert (found["uid"], found["gid"]) == (NOBODY.pw_uid, NOBODY.pw_gid)
             assert found["environ"]["USER"] == "nobody"
-            assert found["umask"] == (0o027 if "--umask" in options else os_umask())
+            # Servers inherit that of the tests.
+            os.umask(umask := os.umask(0))
+            assert found["umask"] == (0o027 if "--umask" in options else umask)
         if "off" in options:
             return
         assert found["parent"] == server.process.pid
@@ -289,13 +291,6 @@ def test_nothing_is_typed_for_root(nobody: Nobody, public: Path, words: tuple[st
 
 #: Makes standard input the terminal of a new session.
 OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-
-
-def os_umask() -> int:
-    """The umask of the tests, which servers inherit."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
 
 
 def test_application_that_the_user_cannot_read(app: str, nobody: Nobody) -> None:

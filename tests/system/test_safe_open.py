@@ -156,10 +156,6 @@ def test_log_to_standard_output_by_links(tmp_path: Path) -> None:
         assert '"GET /told HTTP/1.1" 200' in server.output()
 
 
-#: The options of TLS that name a file.
-TLS_FILES = ("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca")
-
-
 def tls_options(folder: Path, **others: Path) -> list[str]:
     """Options that name files of `folder`, where `others` names no other ones."""
     pem = folder / "site.pem"
@@ -176,7 +172,7 @@ def tls_fails(options: list[str]) -> str:
     return says(3, "serve", APP, "--bind", *BIND, *options)
 
 
-@pytest.mark.parametrize("option", TLS_FILES)
+@pytest.mark.parametrize("option", ["tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca"])
 def test_tls_files(theirs: Path, victim: Path, option: str) -> None:
     """What another user has put there is neither followed, waited for, nor read without a limit."""
     file = theirs / "file"

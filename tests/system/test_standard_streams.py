@@ -44,11 +44,6 @@ CLOSING = (
 )
 
 
-def closed(fds: str) -> tuple[str, ...]:
-    """A launcher that starts the server without these descriptors."""
-    return (sys.executable, "-c", CLOSING, fds)
-
-
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The application, which writes to the standard streams."""
@@ -63,7 +58,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> str:
     each_value(["0", "1", "01"], [(), ("--supervisor", "off"), ("--preload", "on")]),
 )
 def test_nobody_gets_their_numbers(mode: str, app: str, fds: str, options: tuple[str, ...]) -> None:
-    with Server(app, mode, *options, launcher=closed(fds)) as server:
+    launcher = (sys.executable, "-c", CLOSING, fds)
+    with Server(app, mode, *options, launcher=launcher) as server:
         for _ in range(2):
             answer = server.get("/")
             assert answer.status == 200

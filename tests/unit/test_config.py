@@ -15,8 +15,7 @@ from poorhttp.config import ini as ini_file
 from poorhttp.config import loader
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError, Failure, UsageError
-
-CONF = Path(__file__).resolve().parents[2] / "conf"
+from tests.testkit.server import ROOT
 
 
 @pytest.fixture
@@ -247,7 +246,7 @@ def test_mistakes_on_the_command_line() -> None:
 
 
 def test_the_example_file_has_every_option_with_its_default() -> None:
-    file = CONF / "poorhttp.ini"
+    file = ROOT / "conf/poorhttp.ini"
     settings = loader.load({}, {}, str(file))[0]
     assert settings.changed() == ["target"]
     names = [name.removeprefix("hook_") for name in OPTIONS]

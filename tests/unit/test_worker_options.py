@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from poorhttp import _core, logs
 from poorhttp.config.settings import Settings
 from poorhttp.worker import options
 from poorhttp.worker.options import StaticOptions, WorkerOptions, worker_options
-
-STUB = Path(_core.__file__).with_name("_core.pyi")
-CLASSES = (WorkerOptions, StaticOptions)
 
 
 class Plain(ast.NodeTransformer):
@@ -34,33 +30,30 @@ def plain(annotation: str) -> str:
     return text.replace("object | None", "object")
 
 
-def made(**others: Any) -> WorkerOptions:
+def made() -> WorkerOptions:
     logs.error_log.open(Settings())
-    given = {"error_log": logs.error_log.opened, **others}
-    return worker_options(Settings(), [], {}, **given)
+    return worker_options(Settings(), [], {}, error_log=logs.error_log.opened)
 
 
 def reactor(given: object) -> None:
     _core.Reactor([], given)
 
 
-@pytest.mark.parametrize("declared", CLASSES)
+@pytest.mark.parametrize("declared", [WorkerOptions, StaticOptions])
 def test_both_languages_have_the_same_fields_with_the_same_types(declared: type) -> None:
     ours = {name: plain(text) for name, text in declared.__annotations__.items()}
     theirs = dict(_core.option_fields()[declared.__name__])
     if declared is WorkerOptions:
         for_plugins = {name: theirs.pop(name) for name in options.PLUGIN_FIELDS}
-        assert set(for_plugins) == {
-            *("tls", "https_redirect", "hsts", "compression", "http2", "auto_threads"),
-            "lazy_environ",
-        }
+        names = "tls https_redirect hsts compression http2 auto_threads lazy_environ"
+        assert set(for_plugins) == {*names.split()}
         # A plug-in may be left out.
         assert all(each == "object" or each.endswith(" | None") for each in for_plugins.values())
     assert ours == theirs
 
 
 def test_the_stub_takes_one_object() -> None:
-    tree = ast.parse(STUB.read_text())
+    tree = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
     declared = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     init = declared["Reactor"].body[1]
     assert isinstance(init, ast.FunctionDef)
