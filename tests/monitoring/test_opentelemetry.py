@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -35,11 +35,8 @@ def receiver() -> Iterator[Receiver]:
 # Traces
 
 
-class Tracing(NamedTuple):
-    """A server that sends its traces, and who receives them."""
-
-    server: Server
-    receiver: Receiver
+#: A server that sends its traces, and who receives them.
+Tracing = tuple[Server, Receiver]
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +45,13 @@ def shared(mode: str) -> Iterator[Tracing]:
     with Receiver() as receiver:
         env = {**receiver.env, "OTEL_SERVICE_NAME": "shop"}
         with Server(TRACED, mode, "--otel", "traces", env=env) as server:
-            yield Tracing(server, receiver)
+            yield server, receiver
 
 
 @pytest.fixture
 def tracing(shared: Tracing) -> Tracing:
     """The same without a span of other tests: each of them waits for all of its own."""
-    shared.receiver.spans.clear()
+    shared[1].spans.clear()
     return shared
 
 

@@ -163,14 +163,7 @@ def test_what_is_sent_arrives(kind: str, tmp_path: Path) -> None:
 
 
 class Receiver:
-    """A StatsD that sums up counters, as the real one does.
-
-    Attributes:
-        where: its address.
-        counters: sums by the names of counters.
-        gauges: the last values of gauges.
-        tags: all that have come.
-    """
+    """A StatsD that sums up counters, as the real one does, and keeps the last values of gauges."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
