@@ -369,8 +369,9 @@ def test_connections_by_state(admin: Admin) -> None:
         server.tracebacks = True
 
 
-def test_streams_are_connections_of_a_state(admin: Admin) -> None:
-    """Each of them, and the connection that carries them is idle."""
+def test_streams_are_connections_of_a_state(admin: Admin, tmp_path: Path) -> None:
+    """Each of them, and a request with a thread; the connection that carries them is idle."""
+    gate = tmp_path / "gate"
     options = ("--http2=on", *admin.options)
     with (
         Server(APP, "threading", *options) as server,
@@ -387,6 +388,12 @@ def test_streams_are_connections_of_a_state(admin: Admin) -> None:
             assert made.whole(stream).status == 200
         expected |= {"reading": 0}
         admin.wait(came, f"{expected}")
+        held = [made.begin(f"/{status}?{gate}") for status in (200, 201)]
+        both = {f"GET /200?{gate}", f"GET /201?{gate}"}
+        are_shown = lambda each: {one["line"] for one in each["workers"][0]["working_on"]} == both  # noqa: E731
+        admin.wait(are_shown, f"{both}")
+        gate.touch()
+        assert [made.whole(stream).status for stream in held] == [200, 201]
 
 
 def test_departed_and_timed_out(admin: Admin, tmp_path: Path) -> None:
