@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from poorhttp.plugins.monitor.admin import application
 from poorhttp.plugins.monitor.admin.application import Application
 from poorhttp.plugins.monitor.admin.protection import Protection
 from poorhttp.plugins.monitor.admin.questions import COMMAND, Questions
+from tests.support.admin_address import Admin
 from tests.support.admin_requests import send_made_up
 from tests.support.check_each import by_file, check_each
 from tests.support.forked_command import run_command
@@ -25,12 +27,8 @@ from tests.testkit.client import Connection
 from tests.testkit.process import children
 from tests.testkit.server import Server
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
-
 GATE = "tests/apps/gate.py"
 TOKEN = "correct-horse-battery-staple"
-AT = re.compile(r"the status page is at http://127\.0\.0\.1:(\d+)")
 
 #: Protocol cases that fit into the smaller limits of the address.
 LONGEST = 1000
@@ -40,32 +38,10 @@ CASES = by_file(case for case in read_all() if not case.answer and len(case.send
 FUZZED = 300
 
 
-class Address:
-    """An address `admin` on 127.0.0.1, and its server."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        found = AT.search(server.log())
-        assert found
-        self.port = int(found[1])
-
-    def connect(self) -> Connection:
-        """A connection to it."""
-        connection = Connection(("127.0.0.1", self.port))
-        connection.host = f"localhost:{self.port}"
-        return connection
-
-    def status(self, *headers: str) -> dict[str, Any]:
-        """The status document."""
-        with self.connect() as connection:
-            found: dict[str, Any] = connection.request("GET", "/-/status", *headers).json()
-        return found
-
-
 @pytest.fixture(scope="module")
-def plain() -> Iterator[Address]:
+def plain() -> Iterator[Admin]:
     with Server(GATE, "threading", "--admin", "127.0.0.1:0") as server:
-        yield Address(server)
+        yield Admin(server)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +62,7 @@ def plain() -> Iterator[Address]:
         ("application/*;q=0.2, text/*;q=0.3, text/html;q=0.1", False),
     ],
 )
-def test_a_browser_is_led_to_the_page(accept: str, is_browser: bool, plain: Address) -> None:
+def test_a_browser_is_led_to_the_page(accept: str, is_browser: bool, plain: Admin) -> None:
     with plain.connect() as connection:
         fields = [f"Accept: {accept}"] if accept else []
         for method in ("GET", "HEAD"):
@@ -99,23 +75,28 @@ def test_a_browser_is_led_to_the_page(accept: str, is_browser: bool, plain: Addr
         assert response.json()["pid"] == plain.server.process.pid
 
 
-def test_a_browser_needs_the_token_first(protected: Address) -> None:
+def test_a_browser_needs_the_token_first(protected: Admin) -> None:
     with protected.connect() as connection:
         assert connection.request("GET", "/-/status", "Accept: text/html").status == 401
 
 
 @pytest.fixture(scope="module")
-def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
     file = tmp_path_factory.mktemp("token") / "token"
     file.write_text(f"{TOKEN}\n")
     file.chmod(0o600)
     options = ("--admin", "127.0.0.1:0", "--admin-token-file", str(file))
     with Server(GATE, "threading", *options) as server:
-        yield Address(server)
+        yield Admin(server)
 
 
-def request_of(case: Block, address: Address) -> bytes:
-    """The bytes of a case."""
+def status_of(address: Admin, *headers: str) -> dict[str, Any]:
+    with address.connect() as connection:
+        found: dict[str, Any] = connection.request("GET", "/-/status", *headers).json()
+    return found
+
+
+def request_of(case: Block, address: Admin) -> bytes:
     basic = base64.b64encode(f"somebody:{TOKEN}".encode()).decode()
     host = "" if case["host"] == "-" else case["host"]
     lines = [f"{case['send']} HTTP/1.1", f"Host: {host}", *case.get("field", ())]
@@ -123,13 +104,17 @@ def request_of(case: Block, address: Address) -> bytes:
     if case["send"].startswith("POST"):
         lines.append(f"Content-Length: {len(body)}")
     text = "\r\n".join([*lines, "", ""])
-    for name, value in (("PORT", str(address.port)), ("TOKEN", TOKEN), ("BASIC", basic)):
+    for name, value in (
+        ("PORT", address.url.rpartition(":")[2]),
+        ("TOKEN", TOKEN),
+        ("BASIC", basic),
+    ):
         text = text.replace(name, value)
     return text.encode() + body
 
 
 @pytest.mark.parametrize("kind", ["without", "with"])
-def test_who_may_ask(kind: str, plain: Address, protected: Address) -> None:
+def test_who_may_ask(kind: str, plain: Admin, protected: Admin) -> None:
     """Cases of tests/cases/admin: tokens, and pages of other sites."""
     address = {"without": plain, "with": protected}[kind]
 
@@ -139,10 +124,8 @@ def test_who_may_ask(kind: str, plain: Address, protected: Address) -> None:
             response = connection.response()
             assert str(response.status) in case[kind], response.body
             if response.status == 401:
-                assert [each.split()[0] for each in response.get_all("WWW-Authenticate")] == [
-                    "Bearer",
-                    "Basic",
-                ]
+                schemes = [each.split()[0] for each in response.get_all("WWW-Authenticate")]
+                assert schemes == ["Bearer", "Basic"]
             path = case["send"].split()[1]
             if path.startswith("/-/control/") and response.status not in (400, 413):
                 assert response.json()["ok"] is False
@@ -155,7 +138,7 @@ def test_who_may_ask(kind: str, plain: Address, protected: Address) -> None:
             self.file, self.name, self.block = block.file, block["name"], block
 
     check_each(map(Named, found), lambda case: check(case.block))
-    assert address.status(f"Authorization: Bearer {TOKEN}")["ready"] is True
+    assert status_of(address, f"Authorization: Bearer {TOKEN}")["ready"] is True
     assert "by an operator" not in address.server.log()
 
 
@@ -198,9 +181,8 @@ def test_other_machines_need_a_token(address: str, tmp_path: Path) -> None:
             assert connection.request("GET", "/-/status", right).status == 200
             # The token is read again at a reload.
             file.write_text(TOKEN[::-1])
-            answer = connection.request(
-                "POST", "/-/control/reload", right, "Content-Type: application/json", body=b"{}"
-            )
+            fields = (right, "Content-Type: application/json")
+            answer = connection.request("POST", "/-/control/reload", *fields, body=b"{}")
             assert answer.status == 202
         server.wait_log("reloaded: the new version serves")
         with Connection(where) as connection:
@@ -213,7 +195,7 @@ def test_other_machines_need_a_token(address: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", CASES)
-def test_protocol_cases(plain: Address, file: str) -> None:
+def test_protocol_cases(plain: Admin, file: str) -> None:
     """The cases of the other addresses: as many answers, the same refusals, the same end."""
 
     def check(case: Case) -> None:
@@ -233,14 +215,14 @@ def test_protocol_cases(plain: Address, file: str) -> None:
     check_each(CASES[file], check)
 
 
-def test_made_up_requests(plain: Address) -> None:
+def test_made_up_requests(plain: Admin) -> None:
     """None of them gets a 500, ends a process, or changes anything."""
     chance = random.Random(20)
     before = children(plain.server.process.pid)
     for _ in range(FUZZED):
         send_made_up(chance, plain.connect)
     assert children(plain.server.process.pid) == before
-    status = plain.status()
+    status = status_of(plain)
     assert status["ready"] is True
     assert status["services"][0]["wanted"] == len(status["services"][0]["workers"]) == 1
     assert status["reloads"]["succeeded"] == 0
@@ -254,21 +236,9 @@ class Asked:
         self.words: list[str] = []
 
     def ask(self, kind: bytes, words: str = "") -> bytes:
-        """Answer that there is no such thing."""
         if kind == COMMAND:
             self.words.append(words)
         return b'404\n{"ok":false,"message":""}'
-
-
-class Body:
-    """`wsgi.input`."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def read(self) -> bytes:
-        """All of it."""
-        return self.data
 
 
 def test_what_reaches_the_main_process() -> None:
@@ -290,12 +260,12 @@ def test_what_reaches_the_main_process() -> None:
         texts = ["".join(chance.choices(letters, k=chance.randrange(5))) for _ in range(3)]
         value: Any = chance.choice([texts[0], True, None, 7, -1, 1.5, float("nan"), [], {}, 10**90])
         body = json.dumps({texts[1]: value, "pid": value}, ensure_ascii=chance.random() < 0.5)
-        environ: WSGIEnvironment = {
+        environ = {
             "REQUEST_METHOD": "POST",
             "PATH_INFO": application.CONTROL + chance.choice(["stop", texts[2]]),
             "HTTP_HOST": "localhost",
             "CONTENT_TYPE": "application/json",
-            "wsgi.input": Body(body.encode("utf-8", "surrogatepass")),
+            "wsgi.input": io.BytesIO(body.encode("utf-8", "surrogatepass")),
         }
         (text,) = answering(environ, start_response)
         assert json.loads(text)["ok"] is False
@@ -311,14 +281,14 @@ def test_questions_of_the_wrong_form(tmp_path: Path) -> None:
     """The main process answers what an admin process of an attacker may send."""
     questions = Questions("nowhere")
     try:
-        sent = [b"", b"x", b"c", b"c" + bytes(8), b"c" + b"\xff" * 1015, b"c" * 4096]
+        sent = [b"x", b"c", b"c" + bytes(8), b"c" + b"\xff" * 1015, b"c" * 4096]
         heard: list[tuple[bytes, str]] = []
 
         def respond(kind: bytes, words: str) -> str:
             heard.append((kind, words))
             return "\ud800"
 
-        for question in sent[1:]:
+        for question in sent:
             questions._theirs.send(question)
         questions.answer(respond)
         assert [kind for kind, _ in heard] == [b"x", b"c", b"c", b"c", b"c"]

@@ -43,31 +43,19 @@ from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS
-from tests.testkit.client import HANG, Connection
-from tests.testkit.process import lives, opened, workers
-from tests.testkit.server import (
-    Program,
-    Server,
-    command,
-    environment,
-    join,
-    patched,
-    wait_for,
-)
+from tests.support.status_reader import Admin
+from tests.testkit.client import HANG
+from tests.testkit.process import lives, opened, stopped, workers
+from tests.testkit.server import Program, Server, command, environment, join, patched, wait_for
 from tests.testkit.versions import Versions, told
 
 GATE = "tests/apps/gate.py"
 
 
-class Control:
+class Control(Admin):
     """`poorhttp ctl` for a server whose address `admin` is a Unix socket in a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "admin")
-        self.options = ("--admin", f"unix:{self.path}")
-
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run it."""
         return run_command("ctl", *self.options, *words)
 
     def says(self, *words: str) -> str:
@@ -82,11 +70,6 @@ class Control:
         assert (done.returncode, done.stdout) == (code, ""), done
         assert done.stderr.startswith("poorhttp: ")
         return done.stderr.removeprefix("poorhttp: ").strip()
-
-    def status(self) -> dict[str, Any]:
-        """The status document."""
-        found: dict[str, Any] = json.loads(self.says("status", "--json"))
-        return found
 
     def pids(self) -> list[int]:
         """The workers that serve and go on."""
@@ -115,7 +98,7 @@ def test_reload(versions: Versions, control: Control) -> None:
             assert json.loads(control.says("--json", "reload"))["ok"] is True
             assert told(server)["version"] == "3"
         load.check()
-        reloads = control.status()["reloads"]
+        reloads = json.loads(control.says("status", "--json"))["reloads"]
         assert (reloads["succeeded"], reloads["failed"]) == (2, 1)
         assert reloads["last"]["result"] == "reloaded: the new version serves"
         server.tracebacks = True
@@ -125,23 +108,20 @@ def test_a_reload_that_another_one_overtakes(versions: Versions, control: Contro
     """The first is given up; both are told of the second."""
     with versions.serve("threading", *control.options) as server:
         fifo = versions.stall()
-        first = subprocess.Popen(
-            command("ctl", *control.options, "reload"), env=environment(), stdout=subprocess.PIPE
-        )
-        server.wait_log("reloading")
-        second = subprocess.Popen(
-            command("ctl", *control.options, "reload"), env=environment(), stdout=subprocess.PIPE
-        )
-        server.wait_log("reloading", 2)
-        # The worker of the first is told to end, and may have read it.
-        with contextlib.suppress(OSError):
-            fifo.write_text("2")
-        fifo.unlink()
-        versions.path.unlink(missing_ok=True)
-        versions.set("2")
-        for process in (first, second):
-            out, _ = process.communicate(timeout=HANG)
-            assert (process.returncode, out) == (0, b"reloaded: the new version serves\n")
+        words = command("ctl", *control.options, "reload")
+        with Program(*words) as first:
+            server.wait_log("reloading")
+            with Program(*words) as second:
+                server.wait_log("reloading", 2)
+                # The worker of the first is told to end, and may have read it.
+                with contextlib.suppress(OSError):
+                    fifo.write_text("2")
+                fifo.unlink()
+                versions.path.unlink(missing_ok=True)
+                versions.set("2")
+                for program in (first, second):
+                    assert program.wait() == 0
+                    assert program.output() == "reloaded: the new version serves\n"
 
 
 def test_workers_come_and_go(control: Control) -> None:
@@ -158,14 +138,13 @@ def test_workers_come_and_go(control: Control) -> None:
 
         wait_for(replaced, "the successor")
         server.wait_log(f"worker {before[0]} is replaced: an operator has asked for it")
-        assert control.status()["services"][0]["restarts"]["asked"] == 1
+        assert control.service()["restarts"]["asked"] == 1
         assert control.says("remove") == "1 workers\n"
         assert control.fails("remove") == "the last worker stays"
         wait_for(lambda: len(workers(server.process.pid)) == 1, "the end of a worker")
         assert control.fails("restart", "1") == "no worker is process 1"
-        assert control.fails("add", "shop") == (
-            "there is no service of this name; there are: only one, without a name"
-        )
+        said = control.fails("add", "shop")
+        assert said == "there is no service of this name; there are: only one, without a name"
 
 
 def test_services(folder: Path) -> None:
@@ -306,18 +285,13 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         wait_for_end(server.process.pid, server)
         versions.set("broken")
         said = control.fails("restart")
-        assert re.fullmatch(
-            r"the new main process ended with 4; this one keeps serving: .*d\.py, line \d+\)",
-            said,
-        )
+        begin = "the new main process ended with 4; this one keeps serving: "
+        assert re.fullmatch(rf"{begin}.*d\.py, line \d+\)", said)
         assert lives(after["pid"])
         assert control.says("stop") == "the server has stopped\n"
         assert not lives(after["pid"])
         server.tracebacks = True
         server.ended()
-
-
-# What it shows
 
 
 def test_a_restart_with_a_configuration_that_is_wrong(control: Control, tmp_path: Path) -> None:
@@ -374,19 +348,18 @@ def test_a_full_worker(control: Control, tmp_path: Path) -> None:
         new = server.connect()
         new.send_request("GET", "/process")
 
-        def status() -> dict[str, Any]:
-            service: dict[str, Any] = control.status()["services"][0]
-            return service
+        def known(*names: str) -> list[Any]:
+            service: dict[str, Any] = {**control.service()}
+            return [service[name] for name in names]
 
         # One that was accepted, and one that was not.
-        wait_for(lambda: (status()["unread"], status()["full"]) == (1, 1), "a full worker")
-        assert status()["accept_queues"][0]["waiting"] == 1
+        wait_for(lambda: known("unread", "full") == [1, 1], "a full worker")
+        assert known("accept_queues")[0][0]["waiting"] == 1
         text = control.says("status")
         why = "all threads of the worker run requests, and no worker answers"
         assert f": not ready: {why}\n" in text
         row = next(line for line in text.splitlines() if line.startswith("threading"))
-        assert row.split()[:8] == ["threading", "1/1", "0", "+", "1", "full", "1", "1"]
-        assert row.split()[8] == "2"
+        assert row.split()[:9] == ["threading", "1/1", "0", "+", "1", "full", "1", "1", "2"]
         assert "1 of 1 workers are full: all their threads run requests" in text
         assert "1 requests on accepted connections wait to be read" in text
         (line,) = control.says("workers").splitlines()[1:]
@@ -396,15 +369,12 @@ def test_a_full_worker(control: Control, tmp_path: Path) -> None:
         for each in (busy, kept, new):
             assert each.response().status == 200
         wait_for(lambda: control.status()["ready"], "an answer")
-        assert (status()["unread"], status()["full"], status()["answering"]) == (0, 0, 1)
+        assert known("unread", "full", "answering") == [0, 0, 1]
         # One that does not run at all is silent.
         (worker,) = workers(server.process.pid)
-        os.kill(worker, signal.SIGSTOP)
-        try:
+        with stopped(worker):
             wait_for(lambda: not control.status()["ready"], "a worker that was stopped")
-            assert (status()["full"], status()["answering"]) == (0, 0)
-        finally:
-            os.kill(worker, signal.SIGCONT)
+            assert known("full", "answering") == [0, 0]
 
 
 def test_upgraded_connections(mode: str, control: Control) -> None:
@@ -435,12 +405,9 @@ def test_profiles_control_no_terminal(capsys: pytest.CaptureFixture[str]) -> Non
     assert "\x1b" not in shown.err
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7200, "2 h 0 min"), (900_000, "10 d 10 h")],
-)
-def test_periods(number: float, text: str) -> None:
-    assert tables.period(number) == text
+def test_periods() -> None:
+    texts = [tables.period(number) for number in (0, 59.9, 61, 7200, 900_000)]
+    assert texts == ["0 s", "59 s", "1 min 1 s", "2 h 0 min", "10 d 10 h"]
 
 
 def test_on_a_terminal_without_unicode(control: Control) -> None:
@@ -463,26 +430,29 @@ def test_on_a_terminal_without_unicode(control: Control) -> None:
 # How it finds a server
 
 
+def secret(path: Path, token: str = "a-token-of-this-test") -> Path:
+    """A file with a token, which nobody else can read."""
+    path.write_text(token)
+    path.chmod(0o600)
+    return path
+
+
 def test_ways_to_a_server(folder: Path) -> None:
     config = folder / "server.ini"
     pidfile = folder / "pid"
-    (folder / "token").write_text("a-token-of-this-test")
-    (folder / "token").chmod(0o600)
+    token = ("--token-file", str(secret(folder / "token")))
 
-    def configure(*lines: str) -> None:
-        config.write_text(
-            "\n".join(["[http]", f"chdir = {folder}", f"pidfile = {pidfile}", *lines])
-        )
+    def configure(options: str) -> None:
+        config.write_text(f"[http]\nchdir = {folder}\npidfile = {pidfile}\n{options}\n")
 
     def ctl(*words: str, **env: str) -> tuple[int, str]:
         done = run_command("ctl", *words, env=env)
         return done.returncode, done.stdout + done.stderr
 
-    configure("admin = 127.0.0.1:0", "admin_token_file = token")
+    configure("admin = 127.0.0.1:0\nadmin_token_file = token")
     app = str(Path(GATE).absolute())
     # The application is asked for the status document, which it does not have.
     with Server(app, "threading", "-c", str(config), tracebacks=True) as server:
-        token = ("--token-file", str(folder / "token"))
         (where,) = re.findall(r"the status page is at http://(\S+)/ ", server.log())
         pid = f"process {server.process.pid},"
         # The system has chosen the port.
@@ -496,9 +466,8 @@ def test_ways_to_a_server(folder: Path) -> None:
             3,
             f"poorhttp: {where}: it needs a token: --token-file FILE, its admin_token_file\n",
         )
-        (folder / "other").write_text("another-token-of-this")
-        (folder / "other").chmod(0o600)
-        code, said = ctl("--admin", where, "status", "--token-file", str(folder / "other"))
+        other = secret(folder / "other", "another-token-of-this")
+        code, said = ctl("--admin", where, "status", "--token-file", str(other))
         assert (code, "it refuses this token" in said) == (3, True)
         code, said = ctl("--admin", f"127.0.0.1:{server.port}", "status")
         assert (code, "this is not the admin address of a poorhttp server" in said) == (5, True)
@@ -531,20 +500,16 @@ def test_ways_to_a_server(folder: Path) -> None:
         pidfile_text = pidfile.read_text()
     code, said = ctl("--pidfile", str(pidfile), "status")
     assert (code, "is the server running?" in said) == (3, True)
-    pidfile.write_text(pidfile_text)
-    assert (
-        f"process {pidfile_text.strip()} has ended" in ctl("--pidfile", str(pidfile), "status")[1]
-    )
-    pidfile.write_text("none")
-    assert "does not hold a process ID" in ctl("--pidfile", str(pidfile), "status")[1]
+    ended = f"process {pidfile_text.strip()} has ended"
+    for text, why in ((pidfile_text, ended), ("none", "does not hold a process ID")):
+        pidfile.write_text(text)
+        assert why in ctl("--pidfile", str(pidfile), "status")[1]
 
 
 def answer(head: str, body: str = "", kind: str = "application/json", length: int = -1) -> bytes:
     """A response of a program that is no server of ours."""
-    size = len(body) if length < 0 else length
-    return (
-        f"HTTP/1.1 {head}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n\r\n{body}".encode()
-    )
+    fields = f"Content-Type: {kind}\r\nContent-Length: {len(body) if length < 0 else length}\r\n"
+    return f"HTTP/1.1 {head}\r\n{fields}\r\n{body}".encode()
 
 
 #: What each document has, and then a member of this value.
@@ -736,9 +701,8 @@ def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert Client(Place(parse(where))).pid() == document["pid"]
         assert main(["ctl", "--admin", where, "status", "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == document
-    assert (
-        r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
-    )
+    form = "whose status has another form (services[0].unread)"
+    assert rf"this is poorhttp 0.9\x1b[2J, {form}" in said
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -747,8 +711,8 @@ def test_the_shape_of_the_document(name: str) -> None:
     assert shape.missing(document, shape.STATUS) == ""
     worker = document["services"][0]["workers"][0]
     place = "services[0].workers[0].figures.waiting.counts"
-    values: tuple[Any, ...] = (None, "1", True, [])
-    for value in values:
+    wrong: tuple[Any, ...] = (None, "1", True, [])
+    for value in wrong:
         worker["figures"]["waiting"]["counts"][3] = value
         assert shape.missing(document, shape.STATUS) == f"{place}[3]"
     del worker["figures"]["waiting"]["counts"][3]
@@ -756,7 +720,6 @@ def test_the_shape_of_the_document(name: str) -> None:
 
 
 def test_the_shape_is_that_of_the_model() -> None:
-    """`model.py` has the types of each member."""
     classes = {
         node.name: [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]  # type: ignore[union-attr]
         for node in ast.walk(ast.parse(Path(model.__file__).read_text()))
@@ -770,7 +733,6 @@ def test_the_shape_is_that_of_the_model() -> None:
 
 
 MISTAKES = [
-    ("", ""),
     ("statu", 'unknown command "ctl statu"; did you mean "status"?'),
     ("--admin", "--admin: needs a value: --admin ADDRESS"),
     ("--json", "no command; write poorhttp ctl status, or see poorhttp ctl --help"),
@@ -787,14 +749,12 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("words", "complaint"), MISTAKES)
 def test_mistakes(words: str, complaint: str) -> None:
-    if not words:
-        assert Arguments([]).command == ""
-        return
     with pytest.raises(UsageError, match=f"^{re.escape(complaint)}$"):
         Arguments(words.split())
 
 
 def test_options_before_and_behind_the_command() -> None:
+    assert Arguments([]).command == ""
     for words in ("--admin a profile 3 7 -o x --json", "profile --json 3 -o=x 7 --admin=a"):
         found = Arguments(words.split())
         assert found.command == "profile"
@@ -813,16 +773,11 @@ def test_help() -> None:
 def test_no_answer_of_the_main_process(control: Control) -> None:
     launcher = patched("poorhttp.plugins.monitor.admin.questions", TIMEOUT=1.0)
     with Server(GATE, "threading", *control.options, launcher=launcher) as server:
-        os.kill(server.process.pid, signal.SIGSTOP)
-        try:
+        with stopped(server.process.pid):
             said = control.fails("status", code=5)
-        finally:
-            os.kill(server.process.pid, signal.SIGCONT)
         assert said == f"unix:{control.path}: the main process does not answer"
-        assert control.status()["pid"] == server.process.pid
-        with Connection(control.path) as connection:
-            connection.host = "localhost"
-            document = connection.request("GET", "/-/status").json()
+        document = control.status()
+        assert document["pid"] == server.process.pid
         made = DOCUMENTS["in order"]()
         assert kinds(document, 1) == kinds(made, 1)
         (ours,), (other,) = document["services"], made["services"]
@@ -877,18 +832,16 @@ while True:
 def test_the_token_goes_to_no_stranger(way: str, folder: Path, nobody: Nobody) -> None:
     """A process of another user has the place of the server, in each way to name one."""
     folder.chmod(0o1777)
-    token = folder / "token"
-    token.write_text("a-token-of-this-test")
-    token.chmod(0o600)
+    token = secret(folder / "token")
     words = (sys.executable, "-c", IMPOSTOR, way, str(folder))
     with Program(*words, env=nobody.env) as impostor:
         wait_for(impostor.output, "the address")
         where = impostor.output().strip()
         ini = folder / "poorhttp.ini"
         ini.write_text(f"[http]\nadmin = {where}\nadmin_token_file = {token}\n")
+        given = ("--token-file", str(token))
         ways = [("--pidfile", str(folder / "pid")), ("--admin", where), ("-c", str(ini))]
         for named in ways:
-            given = ("--token-file", str(token))
             done = run_command("ctl", *named, "status", *given)
             assert (done.returncode, "user nobody" in done.stderr) == (3, True), done.stderr
             assert "it was not sent" in done.stderr
@@ -898,7 +851,7 @@ def test_the_token_goes_to_no_stranger(way: str, folder: Path, nobody: Nobody) -
         assert "a-token" not in impostor.output()
         # Who may read the token may be sent it.
         os.chown(token, pwd.getpwnam("nobody").pw_uid, -1)
-        run_command("ctl", "--admin", where, "status", "--token-file", str(token))
+        run_command("ctl", "--admin", where, "status", *given)
         assert "a-token" in impostor.output()
         # A file of nobody names no process of root.
         (folder / "pid").unlink()
@@ -931,9 +884,7 @@ def test_a_configuration_of_a_stranger_sends_no_token(
     owner: str, group: str, mode: int, who: str, folder: Path
 ) -> None:
     """The file names both the token and where it is sent, here to a service of the asking user."""
-    token = folder / "token"
-    token.write_text("a-token-of-this-test")
-    token.chmod(0o600)
+    token = secret(folder / "token")
     ini = folder / "poorhttp.ini"
     with socket.create_server(("127.0.0.1", 0)) as service:
         where = f"127.0.0.1:{service.getsockname()[1]}"

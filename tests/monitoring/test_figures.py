@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from poorhttp import _core
-from poorhttp.plugins.monitor.admin import model
+from poorhttp.plugins.monitor.admin.model import BOUNDS
 from tests.support.binary_upgrade import end, upgrade
 from tests.support.http2_client import client
 from tests.support.status_reader import Admin
@@ -24,7 +24,7 @@ from tests.testkit.process import opened, workers
 from tests.testkit.server import Server, join, patched, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Figures, Service
+    from poorhttp.plugins.monitor.admin.model import Service
 
 APP = "tests.apps.statuses:application"
 
@@ -100,7 +100,6 @@ class CountingLoad:
         return self.asked - self.answers.total()
 
     def wait_more(self, answers: int) -> None:
-        """Wait for so many more answers."""
         before = self.answers.total()
         wait_for(lambda: self.answers.total() >= before + answers, f"{answers} more answers")
 
@@ -135,16 +134,6 @@ class CountingLoad:
         return number % 11 != 0 and response.get("Connection") != "close"
 
 
-def check_equal(figures: Figures, load: CountingLoad) -> None:
-    """The server has counted exactly what the clients have counted."""
-    assert load.unanswered == 0
-    assert figures["requests"] == load.asked
-    assert figures["responses"] == classes(load.answers)
-    refused = {status for _, status in REFUSED}
-    expected = {str(status): load.answers[status] for status in refused}
-    assert {status: number for status, number in figures["refused"].items() if number} == expected
-
-
 def classes(answers: Counter[int]) -> dict[str, int]:
     """Responses by the first digit of their status."""
     return {
@@ -153,20 +142,12 @@ def classes(answers: Counter[int]) -> dict[str, int]:
     }
 
 
-def kill(server: Server, main: int, index: int) -> None:
+def kill(main: int, index: int = 0) -> None:
     """Kill a worker of a main process, and wait until there is another one in its place."""
     before = workers(main)
-    os.kill(before[index % 2], signal.SIGKILL)
-    wait_for(
-        lambda: len(now := workers(main)) == 2 and before[index % 2] not in now, "a new worker"
-    )
-
-
-def kill_only(main: int) -> None:
-    """The same of a main process with one worker."""
-    (pid,) = workers(main)
+    pid = before[index]
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: workers(main) not in ([], [pid]), "a new worker")
+    wait_for(lambda: len(now := workers(main)) == len(before) and pid not in now, "a new worker")
 
 
 def memories(main: int) -> int:
@@ -174,46 +155,41 @@ def memories(main: int) -> int:
     return sum("poorhttp-status" in each for each in opened(main))
 
 
-def count_over(
-    admin: Admin, tmp_path: Path, mode: str, *, reloads: int, kills: int, upgrades: int
-) -> None:
-    """Count on both sides, over so many reloads, upgrades and ends of workers."""
+def test_nothing_is_counted_twice_or_lost(admin: Admin, tmp_path: Path) -> None:
+    """Over two reloads, an upgrade, and the ends of two workers."""
     pidfile = tmp_path / "pid"
     options = ("--workers", "2", "--pidfile", str(pidfile), "--max-body", "1000000")
-    with Server(APP, mode, *options, *admin.options) as server:
-        main = server.process.pid
+    with Server(APP, "threading", *options, *admin.options) as server:
         with CountingLoad(server.port) as load:
-            for number in range(1, reloads + 1):
-                os.kill(main, signal.SIGHUP)
+            for number in (1, 2):
+                server.process.send_signal(signal.SIGHUP)
                 server.wait_log("reloaded: the new version serves", number)
                 load.wait_more(20)
-            for number in range(1, upgrades + 1):
-                main = upgrade(server, pidfile, number)
-                load.wait_more(20)
-        check_equal(admin.figures(), load)
+            main = upgrade(server, pidfile)
+            load.wait_more(20)
+        figures = admin.figures()
+        assert load.unanswered == 0
+        assert figures["requests"] == load.asked
+        assert figures["responses"] == classes(load.answers)
+        refused = {status: number for status, number in figures["refused"].items() if number}
+        assert refused == {str(status): load.answers[status] for _, status in REFUSED}
         with CountingLoad(server.port, SMALL) as other:
-            for number in range(kills):
+            for index in (0, 1):
                 other.wait_more(20)
-                kill(server, main, number)
+                kill(main, index)
             other.wait_more(20)
         figures = admin.figures()
         # A request that has no response at the end of its worker may have begun or not; and it was
         # counted as answered just before its response was sent, so that may have been lost, too.
-        assert other.unanswered <= CLIENTS * kills
+        assert other.unanswered <= CLIENTS * 2
         extra = figures["requests"] - load.asked - other.answers.total()
         assert 0 <= extra <= other.unanswered
         got, given = classes(load.answers + other.answers), figures["responses"]
         surplus = [given[key] - got[key] for key in got]
         assert min(surplus) >= 0
         assert sum(surplus) <= other.unanswered
-        assert admin.service()["restarts"]["died"] == kills
-        if upgrades:
-            end(server, main)
-
-
-@pytest.mark.parametrize("mode", ["threading"])
-def test_nothing_is_counted_twice_or_lost(admin: Admin, tmp_path: Path, mode: str) -> None:
-    count_over(admin, tmp_path, mode, reloads=2, kills=2, upgrades=1)
+        assert admin.service()["restarts"]["died"] == 2
+        end(server, main)
 
 
 def test_an_old_worker_goes_on_counting(admin: Admin, tmp_path: Path) -> None:
@@ -257,7 +233,7 @@ def test_what_is_left_behind_is_added_up_and_freed(admin: Admin, tmp_path: Path)
             assert server.get("/500").status == 500
             # The worker notes it when the response has been sent.
             admin.wait(is_noted, "the error")
-            kill_only(main)
+            kill(main)
             main = upgrade(server, pidfile, number)
             for _ in range(2):
                 found = admin.service()
@@ -328,15 +304,13 @@ def test_what_a_worker_is_working_on(admin: Admin, tmp_path: Path) -> None:
         gate.touch()
         response = held.response()
         assert (response.status, response.get("X-Request-ID")) == (200, request["id"])
-        after = admin.wait(
-            # The parts of a report are read one after another.
-            lambda each: (
-                each["slowest"]
-                and not each["workers"][0]["working_on"]
-                and not each["figures"]["in_flight"]
-            ),
-            "the slowest request, which nobody works on",
-        )
+
+        # The parts of a report are read one after another.
+        def is_done(each: Service) -> bool:
+            busy = each["workers"][0]["working_on"] or each["figures"]["in_flight"]
+            return bool(each["slowest"] and not busy)
+
+        after = admin.wait(is_done, "the slowest request, which nobody works on")
         (slow,) = after["slowest"]
         assert (slow["line"], slow["status"], slow["pid"]) == (request["line"], 200, pid)
         assert slow["id"] == request["id"]
@@ -360,9 +334,8 @@ def test_bytes(admin: Admin) -> None:
         connection.send(b"GET /200 HTTP/1.1\r\nHost: test\r\n\r\n")
         connection.response()
         connection.close()
-        figures = admin.wait(
-            lambda each: not any(each["figures"]["connections"].values()), "its end"
-        )["figures"]
+        has_ended = lambda each: not any(each["figures"]["connections"].values())  # noqa: E731
+        figures = admin.wait(has_ended, "its end")["figures"]
         received = len(head) + 300_000 + len(b"GET /200 HTTP/1.1\r\nHost: test\r\n\r\n")
         assert figures["bytes_received"] == received
         # Two heads, and the body.
@@ -396,8 +369,9 @@ def test_connections_by_state(admin: Admin) -> None:
         server.tracebacks = True
 
 
-def test_streams_are_connections_of_a_state(admin: Admin) -> None:
-    """Each of them, and the connection that carries them is idle."""
+def test_streams_are_connections_of_a_state(admin: Admin, tmp_path: Path) -> None:
+    """Each of them, and a request with a thread; the connection that carries them is idle."""
+    gate = tmp_path / "gate"
     options = ("--http2=on", *admin.options)
     with (
         Server(APP, "threading", *options) as server,
@@ -414,6 +388,12 @@ def test_streams_are_connections_of_a_state(admin: Admin) -> None:
             assert made.whole(stream).status == 200
         expected |= {"reading": 0}
         admin.wait(came, f"{expected}")
+        held = [made.begin(f"/{status}?{gate}") for status in (200, 201)]
+        both = {f"GET /200?{gate}", f"GET /201?{gate}"}
+        are_shown = lambda each: {one["line"] for one in each["workers"][0]["working_on"]} == both  # noqa: E731
+        admin.wait(are_shown, f"{both}")
+        gate.touch()
+        assert [made.whole(stream).status for stream in held] == [200, 201]
 
 
 def test_departed_and_timed_out(admin: Admin, tmp_path: Path) -> None:
@@ -437,14 +417,11 @@ def test_departed_and_timed_out(admin: Admin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_an_error_is_noted_when_its_client_is_answered(
-    admin: Admin, tmp_path: Path, ends: bool
-) -> None:
+def test_an_error_is_noted_when_it_is_answered(admin: Admin, tmp_path: Path, ends: bool) -> None:
     """Even if the application never ends, and once if it does."""
     seconds = 2.5 if ends else 2 * HANG
-    (tmp_path / "late.py").write_text(
-        f"import time\n\ndef application(environ, start_response):\n    time.sleep({seconds})\n"
-    )
+    text = f"import time\ndef application(environ, start_response): time.sleep({seconds})\n"
+    (tmp_path / "late.py").write_text(text)
     graceful = ("--graceful-timeout", str(HANG) if ends else "0.5")
     options = ("--request-timeout", "0.5", *graceful, *admin.options)
     with Server(f"{tmp_path}/late.py:application", "threading", *options) as server:
@@ -513,4 +490,4 @@ def test_memory_that_is_none(tmp_path: Path) -> None:
 
 
 def test_both_sides_have_the_same_names() -> None:
-    assert _core.WorkerStatus.BOUNDS == model.BOUNDS
+    assert _core.WorkerStatus.BOUNDS == BOUNDS

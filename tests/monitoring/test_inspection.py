@@ -29,13 +29,13 @@ APP = "tests/apps/stuck.py"
 #: Without py-spy.
 WITHOUT_PY_SPY = patched("poorhttp.plugins.monitor.inspection.py_spy", PROGRAM="no-such-program")
 
-#: Ways of being stuck in which no thread can run Python.
-HOLDING = ("in_c_holding",)
+#: A way of being stuck in which no thread can run Python.
+HOLDING = "in_c_holding"
 
 #: Those in which the thread of the request cannot, but others can.
 WAITING = ("in_c", "in_database")
 
-WAYS = ("in_python", "in_sleep", "in_lock", *WAITING, *HOLDING)
+WAYS = ("in_python", "in_sleep", "in_lock", *WAITING, HOLDING)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,6 @@ class Stuck:
         return int(response.body)
 
     def stack(self, result: Any) -> Any:
-        """Its stack."""
         (found,) = [
             stack
             for worker in result["workers"]
@@ -135,7 +134,7 @@ def runs_python(mode: str, way: str) -> bool:
 
     In mode threading, it is not the one that runs requests.
     """
-    return way not in (*WAITING, *HOLDING) or (mode == "threading" and way in WAITING)
+    return way not in (*WAITING, HOLDING) or (mode == "threading" and way in WAITING)
 
 
 @pytest.mark.parametrize(("mode", "way"), each_value(DIFFERENT, WAYS), indirect=["mode"])
@@ -152,7 +151,7 @@ def test_stacks(serve: Serve, mode: str, way: str, address: str, tmp_path: Path)
         assert functions[:2] == ["application", way]
         assert {frame["file"] for frame in stack["frames"][:2]} == {os.path.abspath(APP)}
         assert stack["thread"] or stack["kind"] == "greenlet"
-        assert ("holds the interpreter" in worker["note"]) == (way in HOLDING)
+        assert ("holds the interpreter" in worker["note"]) == (way == HOLDING)
         others = [one for one in worker["stacks"] if one != stack and not one["idle"]]
         assert not any(one["request"] for one in others)
         assert worker["requests"] == []
@@ -186,28 +185,25 @@ def test_stacks_of_many(serve: Serve, mode: str, address: str, tmp_path: Path) -
     assert len({stack["name"] for stack in stacks}) == (1 if mode == "forking" else number)
     for request in requests:
         request.end()
-    quiet = ask(address, "stacks")
-    assert not [
-        stack for worker in quiet["workers"] for stack in worker["stacks"] if stack["request"]
-    ]
+    quiet = [each for worker in ask(address, "stacks")["workers"] for each in worker["stacks"]]
+    assert not any(stack["request"] for stack in quiet)
 
 
-@pytest.mark.parametrize("way", HOLDING)
-def test_stacks_without_py_spy(address: str, way: str, tmp_path: Path) -> None:
+def test_stacks_without_py_spy(address: str, tmp_path: Path) -> None:
     options = ("--admin", f"unix:{address}-alone")
     with (
         Server(APP, "single", *options, launcher=WITHOUT_PY_SPY) as server,
-        stuck(server, way, tmp_path) as request,
+        stuck(server, HOLDING, tmp_path) as request,
     ):
         result = ask(f"{address}-alone", "stacks")
         (worker,) = result["workers"]
         assert worker["how"] == "faulthandler"
         assert "py-spy, which could look into it, is not installed" in worker["note"]
         functions = [frame["function"] for frame in request.stack(result)["frames"]]
-        assert functions[:2] == ["application", way]
+        assert functions[:2] == ["application", HOLDING]
         profile = ask(f"{address}-alone", "profile", seconds=1, form="collapsed")
         stack, _, took = profile["text"].splitlines()[0].rpartition(" ")
-        assert stack.startswith(f"application (apps/stuck.py);{way} (apps/stuck.py)")
+        assert stack.startswith(f"application (apps/stuck.py);{HOLDING} (apps/stuck.py)")
         assert 200 <= int(took) <= 1500
         assert "by faulthandler" in profile["notes"][0]
 
@@ -226,17 +222,14 @@ def test_profile(serve: Serve, mode: str, way: str, address: str, tmp_path: Path
     assert bool(found["samples"]) or not runs_python(mode, way)
     # In mode forking the other worker answers.
     assert len(found["notes"]) == (not runs_python(mode, way))
-    lines = {stack: int(took) for stack, _, took in map(rpartition, found["text"].splitlines())}
+    parts = (line.rpartition(" ") for line in found["text"].splitlines())
+    lines = {stack: int(took) for stack, _, took in parts}
     total = sum(lines.values())
     inside = [took for stack, took in lines.items() if f";{way} (" in stack]
     assert all(stack.startswith("application (") for stack in lines)
     assert sum(inside) > 0.9 * total
     # py-spy and faulthandler may begin late.
     assert 300 <= total <= 3000
-
-
-def rpartition(line: str) -> tuple[str, str, str]:
-    return line.rpartition(" ")
 
 
 @pytest.mark.parametrize("form", ["svg", "speedscope"])
@@ -261,9 +254,7 @@ def test_formats_of_a_profile(serve: Serve, address: str, form: str, tmp_path: P
 
 def test_why_py_spy_fails() -> None:
     """The last cause, without its number and what Rust adds."""
-    causes = (
-        "Error: Failed\n\nCaused by:\n    0: Denied (os error 1)\n    1: Denied (os error 13)\n"
-    )
+    causes = "Error: Failed\n\nCaused by:\n  0: Denied (os error 1)\n  1: Denied (os error 13)\n"
     for said in (causes, f"{causes}\nStack backtrace:\n   0: main\n"):
         assert py_spy.problem(said) == "py-spy: Denied (os error 13)"
     assert py_spy.problem("") == "py-spy has failed"

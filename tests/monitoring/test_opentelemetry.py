@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -35,11 +35,8 @@ def receiver() -> Iterator[Receiver]:
 # Traces
 
 
-class Tracing(NamedTuple):
-    """A server that sends its traces, and who receives them."""
-
-    server: Server
-    receiver: Receiver
+#: A server that sends its traces, and who receives them.
+Tracing = tuple[Server, Receiver]
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +45,13 @@ def shared(mode: str) -> Iterator[Tracing]:
     with Receiver() as receiver:
         env = {**receiver.env, "OTEL_SERVICE_NAME": "shop"}
         with Server(TRACED, mode, "--otel", "traces", env=env) as server:
-            yield Tracing(server, receiver)
+            yield server, receiver
 
 
 @pytest.fixture
 def tracing(shared: Tracing) -> Tracing:
     """The same without a span of other tests: each of them waits for all of its own."""
-    shared.receiver.spans.clear()
+    shared[1].spans.clear()
     return shared
 
 
@@ -112,9 +109,8 @@ def test_a_thread_is_left_without_a_span() -> None:
     def is_outside() -> bool:
         return not trace.get_current_span().get_span_context().is_valid
 
-    traced = Traced(
-        application, TracerProvider(shutdown_on_exit=False).get_tracer("test"), has_ids=False
-    )
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("test")
+    traced = Traced(application, tracer, has_ids=False)
     environ = {"REQUEST_METHOD": "GET", "REQUEST_URI": "/", "SERVER_PROTOCOL": "HTTP/1.1"}
     environ |= {"SERVER_PORT": "80", "PATH_INFO": "/pieces"}
     body = traced(environ, lambda *_: lambda data: None)
@@ -161,21 +157,15 @@ def test_errors(mode: str, receiver: Receiver) -> None:
             connection.send_request("GET", "/breaks")
             with pytest.raises(BadResponse):
                 connection.response()
-        spans = {
-            attributes(span)["url.path"]: span
-            for span in receiver.wait_spans(4)
-            if span.kind == SERVER
-        }
-        for path, status, error in [
+        spans = [span for span in receiver.wait_spans(4) if span.kind == SERVER]
+        names = ("url.path", "http.response.status_code", "error.type")
+        assert {tuple(attributes(span)[name] for name in names) for span in spans} == {
             ("/raises", 500, "LookupError"),
             ("/busy", 503, "503"),
             ("/breaks", 500, "OSError"),
-        ]:
-            span = spans[path]
-            known = attributes(span)
-            assert span.status.code == ERROR
-            assert (known["http.response.status_code"], known["error.type"]) == (status, error)
-        (event,) = spans["/raises"].events
+        }
+        assert {span.status.code for span in spans} == {ERROR}
+        (event,) = next(each.events for each in spans if attributes(each)["url.path"] == "/raises")
         assert attributes(event)["exception.message"] == "nothing here"
 
 
@@ -224,9 +214,8 @@ def test_spans_of_a_worker_that_ends_arrive(mode: str, receiver: Receiver) -> No
 
 def test_a_receiver_that_is_gone_delays_nobody(mode: str, receiver: Receiver) -> None:
     receiver.refuses = True
-    with Server(
-        TRACED, mode, "--otel", "traces", "--graceful-timeout", "2", env=receiver.env
-    ) as server:
+    options = ("--otel", "traces", "--graceful-timeout", "2")
+    with Server(TRACED, mode, *options, env=receiver.env) as server:
         for _ in range(50):
             assert server.get("/").status == 200
         server.tracebacks = True
@@ -247,11 +236,9 @@ def test_metrics_arrive(mode: str, receiver: Receiver) -> None:
         assert requests.sum.aggregation_temporality == CUMULATIVE
         (point,) = requests.sum.data_points
         assert point.start_time_unix_nano < point.time_unix_nano
-        by_code = {
-            attributes(point)["code"]: point.as_int or point.as_double
-            for point in metrics["poorhttp.responses"].sum.data_points
-        }
-        assert by_code["2xx"] == 3
+        responses = metrics["poorhttp.responses"].sum.data_points
+        (right,) = (point for point in responses if attributes(point)["code"] == "2xx")
+        assert (right.as_int or right.as_double) == 3
         assert metrics["poorhttp.oldest_request"].unit == "s"
         assert metrics["poorhttp.sent"].unit == "By"
         (worker,) = metrics["poorhttp.worker_requests"].sum.data_points
@@ -312,36 +299,20 @@ def test_every_document_becomes_metrics(name: str) -> None:
     for change in (None, (changes.growth(changes.numbers(metrics), {}), 1.0)):
         encoded = encode_metrics(otlp.data(metrics, Resource.get_empty(), status["now"], change))
         (scope,) = encoded.resource_metrics[0].scope_metrics
-        assert len(scope.metrics) == len(
-            [family for family, _ in metrics if family.kind != "info" and not family.deprecated]
-        )
-
-
-# The environment
+        sent = [one for one, _ in metrics if one.kind != "info" and not one.deprecated]
+        assert len(scope.metrics) == len(sent)
 
 
 def test_what_the_environment_says(receiver: Receiver) -> None:
-    none = {"OTEL_TRACES_EXPORTER": "none"}
-    with Server(TRACED, "single", "--otel", "traces", env={**receiver.env, **none}) as server:
-        assert server.get("/").json()["trace"] == "0" * 32
-    with Server(
-        TRACED, "single", "--otel", "traces", env={**receiver.env, "OTEL_SDK_DISABLED": "true"}
-    ) as server:
-        assert server.get("/").json()["trace"] == "0" * 32
+    for name, value in (("OTEL_TRACES_EXPORTER", "none"), ("OTEL_SDK_DISABLED", "true")):
+        env = {**receiver.env, name: value}
+        with Server(TRACED, "single", "--otel", "traces", env=env) as server:
+            assert server.get("/").json()["trace"] == "0" * 32
     assert not receiver.spans
-    for wrong, text in [
-        (
-            {"OTEL_TRACES_EXPORTER": "nowhere"},
-            'OTEL_TRACES_EXPORTER: OpenTelemetry has no exporter "nowhere"',
-        ),
-        (
-            {"OTEL_EXPORTER_OTLP_PROTOCOL": "morse"},
-            'OTEL_EXPORTER_OTLP_PROTOCOL: OpenTelemetry has no exporter "morse"',
-        ),
-    ]:
-        done = run(
-            *command("serve", TRACED, "--bind", "127.0.0.1:0", "--otel", "traces"), env=wrong
-        )
+    words = command("serve", TRACED, "--bind", "127.0.0.1:0", "--otel", "traces")
+    for name in ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        done = run(*words, env={name: "morse"})
+        text = f'{name}: OpenTelemetry has no exporter "morse"'
         assert (done.returncode, text in done.stderr) == (3, True), done.stderr
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.status_reader import Admin
 from tests.testkit.client import HANG, Connection
-from tests.testkit.process import workers
+from tests.testkit.process import stopped, workers
 from tests.testkit.server import Server, run, wait_for
 
 if TYPE_CHECKING:
@@ -136,19 +136,18 @@ def test_connections_that_wait_in_the_kernel(admin: Admin, folder: Path) -> None
         limits = [(each["waiting"], each["limit"]) for each in admin.service()["accept_queues"]]
         assert limits == [(0, 7), (0, 7)]
         (pid,) = workers(server.process.pid)
-        os.kill(pid, signal.SIGSTOP)
         connections: list[Connection] = []
-        for _ in range(3):
-            connections += [server.connect(), Connection(str(path))]
-        wait_for(waiting(admin, 3), "three wait at each address")
-        urls = [each["url"] for each in admin.service()["accept_queues"]]
-        assert urls == [f"http://127.0.0.1:{server.port}", f"unix:{path}"]
-        assert f"unix:{path}: 3 connections wait to be accepted, of 7\n" in shown(admin)
-        with Connection(admin.path) as connection:
-            metrics = connection.request("GET", "/metrics").body.decode()
-        assert f'poorhttp_accept_queue{{address="unix:{path}"}} 3\n' in metrics
-        assert f'poorhttp_accept_queue_limit{{address="{urls[0]}"}} 7\n' in metrics
-        os.kill(pid, signal.SIGCONT)
+        with stopped(pid):
+            for _ in range(3):
+                connections += [server.connect(), Connection(str(path))]
+            wait_for(waiting(admin, 3), "three wait at each address")
+            urls = [each["url"] for each in admin.service()["accept_queues"]]
+            assert urls == [f"http://127.0.0.1:{server.port}", f"unix:{path}"]
+            assert f"unix:{path}: 3 connections wait to be accepted, of 7\n" in shown(admin)
+            with Connection(admin.path) as connection:
+                metrics = connection.request("GET", "/metrics").body.decode()
+            assert f'poorhttp_accept_queue{{address="unix:{path}"}} 3\n' in metrics
+            assert f'poorhttp_accept_queue_limit{{address="{urls[0]}"}} 7\n' in metrics
         wait_for(waiting(admin, 0), "all are accepted")
         for each in connections:
             each.close()

@@ -9,8 +9,8 @@ import pytest
 
 from poorhttp.config.settings import OPTIONS
 from tests.support.forked_command import run_command
-from tests.support.health_probe import ask
-from tests.testkit.server import ROOT, Server, patched, wait_for
+from tests.support.status_reader import Admin
+from tests.testkit.server import ROOT, Server, patched
 
 APP = "tests/apps/misbehaving.py"
 
@@ -18,72 +18,48 @@ APP = "tests/apps/misbehaving.py"
 PAGES = ("slow", "hangs", "memory-grows", "bad-gateway", "overload", "alerts", "choose-a-mode")
 
 
-def page(name: str) -> str:
-    """The text of a page."""
-    return (ROOT / f"docs/guides/{name}.md").read_text(encoding="utf-8")
-
-
-class Watched(Server):
-    """A server, and what its admin address shows of it."""
-
-    def __init__(
-        self, folder: Path, *options: str, mode: str = "threading", **more: object
-    ) -> None:
-        self.admin = str(folder / "admin")
-        words = ("--admin", f"unix:{self.admin}", "--workers", "1", *options)
-        super().__init__(APP, mode, *words, **more)  # type: ignore[arg-type]
-
-    def value(self, name: str, **labels: str) -> float:
-        """The value of a metric."""
-        known = ",".join(f'{label}="{text}"' for label, text in labels.items())
-        key = re.escape(f"poorhttp_{name}{{{known}}}" if known else f"poorhttp_{name}")
-        text = ask(self.admin, "/metrics")[1]
-        found = re.search(f"^{key} (\\S+)$", text, re.MULTILINE)
-        assert found, f"no {key} in {text}"
-        return float(found[1])
-
-    def ctl(self, *words: str) -> str:
-        """What a command prints."""
-        done = run_command("ctl", "--admin", f"unix:{self.admin}", *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
 def test_threads_compute(folder: Path) -> None:
-    with Watched(folder, "--threads", "4") as server:
+    admin = Admin(folder)
+    options = ("--workers", "1", "--threads", "4", *admin.options)
+    with Server(APP, "threading", *options) as server:
         computing = [server.connect() for _ in range(4)]
         for connection in computing:
             connection.send_request("GET", "/compute?0.1")
         assert {each.response().status for each in computing} == {200}
-        wait_for(lambda: server.value("worker_cpu_seconds_total", worker="1") >= 0.4, "CPU time")
-        wait_for(lambda: server.value("interpreter_wait_seconds_total") > 0, "the waits")
-        wait_for(lambda: server.value("request_application_seconds_count") == 4, "all requests")
+        admin.wait(lambda each: each["workers"][0]["cpu"] >= 0.4, "CPU time")
+        admin.wait(lambda each: each["figures"]["interpreter_wait"] > 0, "the waits")
+        admin.wait(lambda each: sum(each["figures"]["application"]["counts"]) == 4, "all requests")
         # Each had the interpreter for a quarter of the time.
-        assert server.value("request_application_seconds_sum") > 0.6
+        assert admin.figures()["application"]["sum"] > 0.6
 
 
 def test_memory_grows(folder: Path) -> None:
+    admin = Admin(folder)
+
+    def heap() -> str:
+        return run_command("ctl", *admin.options, "heap").stdout
+
+    def memory() -> int:
+        return admin.service()["workers"][0]["pss"]
+
     launcher = patched("poorhttp.plugins.monitor.admin.status", PSS_INTERVAL=0.0)
-    with Watched(folder, "--tracemalloc", "1", launcher=launcher) as server:
+    options = ("--workers", "1", "--tracemalloc", "1", *admin.options)
+    with Server(APP, "threading", *options, launcher=launcher) as server:
         server.get("/sleep?0")
-        server.ctl("heap")
-        before = server.value("worker_proportional_memory_bytes", worker="1")
+        assert heap()
+        before = memory()
         server.get("/grow?60000000")
-        after = server.value("worker_proportional_memory_bytes", worker="1")
-        assert after > before + 50_000_000
-        assert server.value("proportional_memory_bytes") == pytest.approx(after, rel=0.05)
-        assert "misbehaving.py:" in server.ctl("heap")
+        assert memory() > before + 50_000_000
+        assert "misbehaving.py:" in heap()
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_names_metrics_and_options_that_exist(name: str) -> None:
+    page = (ROOT / f"docs/guides/{name}.md").read_text(encoding="utf-8")
     names = (ROOT / "tests/cases/prometheus/metric_names.txt").read_text()
     known = {line.split()[0].removeprefix("poorhttp_") for line in names.splitlines()}
     known |= {each.removesuffix("_total") for each in known}
-    known |= {*OPTIONS, *OF_OTHERS}
-    for found in re.findall(r"`([a-z]+(?:_[a-z]+)+)(?:\{[^}]*\})?`", page(name)):
+    # Two are settings of nginx and Prometheus.
+    known |= {*OPTIONS, "proxy_read_timeout", "rule_files"}
+    for found in re.findall(r"`([a-z]+(?:_[a-z]+)+)(?:\{[^}]*\})?`", page):
         assert found.removeprefix("poorhttp_") in known, f"{name}.md: {found}"
-
-
-#: Settings of nginx and Prometheus.
-OF_OTHERS = ("proxy_read_timeout", "rule_files")

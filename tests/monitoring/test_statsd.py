@@ -10,22 +10,20 @@ import socket
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 from poorhttp.plugins.monitor.metrics import changes, statsd
 from poorhttp.plugins.monitor.metrics.families import collect
-from tests.support.binary_upgrade import upgrade, wait_for_end
+from poorhttp.plugins.monitor.options import receiver
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.forked_command import run_command
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import answers_at_admin, children
 from tests.testkit.server import Server, join, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: A line of StatsD, with or without the tags of DogStatsD.
 LINE = re.compile(r"([A-Za-z0-9_.-]+):(\d+(?:\.\d+)?)\|([cg])(?:\|#([^|#\s]+))?")
@@ -101,8 +99,7 @@ def test_durations_are_quantiles() -> None:
     counts = document()["services"][0]["figures"]["application"]
     assert found["request_application_seconds.count"] == f"{sum(counts['counts'])}|c"
     assert float(found["request_application_seconds.sum"][:-2]) == pytest.approx(counts["sum"])
-    p50 = float(found["request_application_seconds.p50"][:-2])
-    p99 = float(found["request_application_seconds.p99"][:-2])
+    p50, p99 = (float(found[f"request_application_seconds.p{part}"][:-2]) for part in (50, 99))
     assert 0 < p50 < p99
     # Nothing new: no quantiles of long ago.
     quiet = lines([document(), document()])
@@ -143,20 +140,17 @@ def test_what_a_killed_process_was_about_to_send(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("kind", ["udp4", "udp6", "unix", "abstract"])
 def test_what_is_sent_arrives(kind: str, tmp_path: Path) -> None:
-    from poorhttp.plugins.monitor.options import receiver
-
-    family = {"udp4": socket.AF_INET, "udp6": socket.AF_INET6}.get(kind, socket.AF_UNIX)
+    kinds: dict[str, tuple[int, Any, str]] = {
+        "udp4": (socket.AF_INET, ("127.0.0.1", 0), "127.0.0.1:{}"),
+        "udp6": (socket.AF_INET6, ("::1", 0), "[::1]:{}"),
+        "unix": (socket.AF_UNIX, f"{tmp_path}/s", f"unix:{tmp_path}/s"),
+        "abstract": (socket.AF_UNIX, f"\0{tmp_path.name}/s", f"unix:@{tmp_path.name}/s"),
+    }
+    family, place, where = kinds[kind]
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.settimeout(HANG)
-        if family == socket.AF_UNIX:
-            name = f"{tmp_path.name}/s" if kind == "abstract" else str(tmp_path / "s")
-            sock.bind(f"\0{name}" if kind == "abstract" else name)
-            where = f"unix:@{name}" if kind == "abstract" else f"unix:{name}"
-        else:
-            host = "127.0.0.1" if kind == "udp4" else "::1"
-            sock.bind((host, 0))
-            port = sock.getsockname()[1]
-            where = f"127.0.0.1:{port}" if kind == "udp4" else f"[::1]:{port}"
+        sock.bind(place)
+        where = where.format(sock.getsockname()[1])
         those = [f"name{number}:1|c" for number in range(200)]
         statsd.send(receiver(where), those)
         got = b""
@@ -169,14 +163,7 @@ def test_what_is_sent_arrives(kind: str, tmp_path: Path) -> None:
 
 
 class Receiver:
-    """A StatsD that sums up counters, as the real one does.
-
-    Attributes:
-        where: its address.
-        counters: sums by the names of counters.
-        gauges: the last values of gauges.
-        tags: all that have come.
-    """
+    """A StatsD that sums up counters, as the real one does, and keeps the last values of gauges."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -187,7 +174,7 @@ class Receiver:
         self.gauges: dict[str, float] = {}
         self.tags: set[str] = set()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Receiver:
         self._thread.start()
         return self
 
@@ -209,7 +196,6 @@ class Receiver:
                     self.gauges[name] = float(value)
 
     def wait(self, name: str, value: float) -> None:
-        """Wait until a counter or a gauge has a value."""
         wait_for(lambda: self.counters.get(name, self.gauges.get(name)) == value, f"{name} {value}")
 
 
@@ -246,7 +232,6 @@ def test_a_server_sends(mode: str, versions: Versions) -> None:
 
 
 def senders(server: Server) -> list[int]:
-    """The processes that send."""
     return [pid for pid in children(server.process.pid) if answers_at_admin(pid)]
 
 
@@ -278,9 +263,7 @@ def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -
             for _ in range(3):
                 told(server)
             receiver.wait("poorhttp.requests", 7)
-            os.kill(pid, signal.SIGTERM)
-            wait_for_end(pid, server)
-            server.ended()
+            end(server, pid)
     assert receiver.counters["poorhttp.requests"] == 7
 
 

@@ -19,7 +19,7 @@ from tests.support.browser import Browser
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, tls
 from tests.testkit.client import Connection
-from tests.testkit.process import workers
+from tests.testkit.process import stopped, workers
 from tests.testkit.server import Server, patched, wait_for
 
 if TYPE_CHECKING:
@@ -142,9 +142,8 @@ def test_every_text_is_escaped(pages: Server) -> None:
     name, data = re.fullmatch(r"retry: 2000\nevent: (\w+)\ndata: (.*)\n\n", event).groups()  # type: ignore[union-attr]
     assert name == "content"
     for text in (page.body.decode(), json.loads(data)):
-        assert not re.search(
-            r"<(script>|img|svg/|/title></style)", text.partition("<main")[2] or text
-        )
+        content = text.partition("<main")[2] or text
+        assert not re.search(r"<(script>|img|svg/|/title></style)", content)
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
         assert not any(letter in text for letter in "\u202e\u2066\u200b\x1b\x07")
 
@@ -157,10 +156,8 @@ def test_streams_of_http2(look: Browser, tmp_path: Path) -> None:
     bind = ("https://127.0.0.1:0",)
     with Server(APP, "threading", *options, "--admin=127.0.0.1:0", bind=bind) as server:
         look.open(f"https://127.0.0.1:{server.port_of('https')}/")
-        (protocol,) = look.run(
-            "performance.getEntriesByType('navigation').map(entry => entry.nextHopProtocol)"
-        )
-        assert protocol == "h2"
+        (entry,) = look.run("performance.getEntriesByType('navigation')")
+        assert entry["nextHopProtocol"] == "h2"
         with Client(tls(server, "h2")) as made:
             held = [made.begin(f"/{name}?until={gate}") for name in ("one", "two")]
             wait_for(lambda: server.log().count(f"entered {gate}\n") == 2, "two requests")
@@ -200,9 +197,8 @@ def test_load_and_a_killed_worker(driver: Chrome, look: Browser, tmp_path: Path)
             server.wait_log(f"entered {gate}\n")
             look.wait_text("<script>alert(1)</script>")
             assert look.run(f"{TILES}['In flight']") == "1"
-            busy = look.run(
-                "document.querySelector('.doing').previousElementSibling.cells[1].innerText"
-            )
+            row = "document.querySelector('.doing').previousElementSibling"
+            busy = look.run(f"{row}.cells[1].innerText")
             show(driver, PHONE, "light")
             assert not look.run(SCROLLS)
             os.kill(int(busy), signal.SIGKILL)
@@ -287,9 +283,6 @@ def test_headers(served: Admin) -> None:
         assert connection.request("POST", "/", body=b"x").status == 405
 
 
-# Events
-
-
 def stream(admin: Admin) -> Connection:
     """A stream of events that has begun."""
     connection = admin.connect()
@@ -348,13 +341,10 @@ def test_a_main_process_that_does_not_answer(driver: Chrome, look: Browser) -> N
         admin = Admin(server)
         look.open(admin.url)
         look.wait_text("Live: updated every two seconds.")
-        os.kill(server.process.pid, signal.SIGSTOP)
-        try:
+        with stopped(server.process.pid):
             look.wait_text("the main process does not answer")
             with admin.connect() as connection:
                 assert connection.request("GET", "/").status == 503
-        finally:
-            os.kill(server.process.pid, signal.SIGCONT)
         look.wait_text("Live: updated every two seconds.")
         assert "Workers, and what each works on now" in look.text()
     assert all("a status of 503" in str(each) for each in said(driver))

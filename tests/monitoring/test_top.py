@@ -12,7 +12,6 @@ from pexpect import EOF, TIMEOUT, spawn
 
 from tests.support.admin_address import Admin
 from tests.support.forked_command import run_command
-from tests.support.http2_client import client
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, Server, command, environment, wait_for
 
@@ -25,14 +24,14 @@ OTHER_SCREEN, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 class Terminal:
     """A program in a terminal, which is drawn as a person sees it."""
 
-    def __init__(self, *words: str, columns: int = 120, lines: int = 30, **env: str) -> None:
-        self.screen = pyte.Screen(columns, lines)
+    def __init__(self, *words: str, **env: str) -> None:
+        self.screen = pyte.Screen(120, 30)
         self._stream = pyte.ByteStream(self.screen)
         self.written = b""
         self._program: spawn[bytes] = spawn(
             words[0],
             list(words[1:]),
-            dimensions=(lines, columns),
+            dimensions=(30, 120),
             cwd=str(ROOT),
             env=environment({"TERM": "xterm-256color", **env}),
             timeout=HANG,
@@ -62,24 +61,20 @@ class Terminal:
             return False
 
     def wait_text(self, text: str) -> None:
-        """Wait until the terminal shows a text."""
         try:
             wait_for(lambda: text in self.text(), f"{text!r} in the terminal")
         except AssertionError as error:
             raise AssertionError(f"{error}:\n{self.text()}") from None
 
     def press(self, keys: str) -> None:
-        """Press keys."""
         self._program.send(keys)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Change the size of the window."""
         self._read()
         self.screen.resize(lines, columns)
         self._program.setwinsize(lines, columns)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program."""
         self._program.kill(number)
 
     def end(self) -> int:
@@ -114,26 +109,8 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
         assert waiting.response().status == 200
 
 
-def top(admin: Admin, **more: int) -> Terminal:
-    """Look at a server."""
-    return Terminal(*command("top", "--admin", admin.url.removeprefix("http://")), **more)  # type: ignore[arg-type]
-
-
-def test_streams_of_http2(tmp_path: Path) -> None:
-    """Each stream of a connection is a request with a thread."""
-    gate = tmp_path / "gate"
-    options = ("--http2=on", "--admin=127.0.0.1:0", "--workers=1", "--threads=4")
-    with Server(APP, "threading", *options) as server, client(server) as made:
-        held = [made.begin(f"/{name}?until={gate}") for name in ("one", "two")]
-        wait_for(lambda: server.log().count(f"entered {gate}\n") == 2, "two requests")
-        with top(Admin(server)) as terminal:
-            terminal.wait_text("2/4 in flight")
-            terminal.press("r")
-            terminal.wait_text("requests in flight: 1–2 of 2")
-            assert "GET /one?until=" in terminal.text()
-            assert "GET /two?until=" in terminal.text()
-        gate.touch()
-        assert {made.whole(stream).status for stream in held} == {200}
+def top(admin: Admin, **env: str) -> Terminal:
+    return Terminal(*command("top", "--admin", admin.url.removeprefix("http://")), **env)
 
 
 def test_tables_and_keys(admin: Admin) -> None:
@@ -229,14 +206,9 @@ def test_a_server_that_ends(folder: Path) -> None:
         assert terminal.end() == 0
 
 
-def test_no_terminal(admin: Admin) -> None:
-    """An error that names the other command."""
+def test_no_terminal_and_one_that_nobody_knows(admin: Admin) -> None:
     found = run_command("top", "--admin", admin.url.removeprefix("http://"))
     assert found.returncode == 2
     assert "top needs a terminal; `poorhttp ctl status` prints once" in found.stderr
-
-
-def test_a_terminal_that_nobody_knows(admin: Admin) -> None:
-    words = command("top", "--admin", admin.url.removeprefix("http://"))
-    with Terminal(*words, TERM="no-such-terminal") as terminal:
+    with top(admin, TERM="no-such-terminal") as terminal:
         terminal.wait_text("poorhttp: top cannot use this terminal (TERM): ")

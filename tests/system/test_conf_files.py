@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,35 +15,27 @@ from tests.packages import FOLDERS, need
 from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
-from tests.testkit.server import (
-    ROOT,
-    Program,
-    Server,
-    run,
-    wait_for,
-)
-
-pytestmark = pytest.mark.each_mode
+from tests.testkit.server import MODES, ROOT, Program, Server, run, wait_for
 
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
 SERVICES = UNITS[::2]
-OURS = [path.name for path in CONF.glob("*.ini") if path.name != "uwsgi.ini"]
-
-
-# Our own files
+OURS = sorted(
+    {each.name for each in CONF.glob("*.ini")} - {"uwsgi.ini"} | {f"{mode}.ini" for mode in MODES}
+)
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_files_of_ours(name: str) -> None:
     (settings,) = loader.load({}, {}, str(CONF / name))
     assert settings.target
+    if name.removesuffix(".ini") in MODES:
+        assert name == f"{settings.mode}.ini"
+        assert settings.target == "dispatch:apps/lightheavy"
+        assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]
     if not settings.target.startswith("/srv/"):
         done = run_command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0")
         assert done.returncode == 0, done.stderr
-
-
-# systemd
 
 
 def install(folder: Path, change: tuple[str, str] = ("", "")) -> list[str]:
@@ -87,12 +77,10 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+@pytest.mark.each_mode
 def test_without_memory_that_can_be_written_and_executed(mode: str) -> None:
     with Server("tests/apps/echo.py", mode, launcher=(sys.executable, "-c", DENY)) as server:
         assert server.request("POST", "/", body=b"x").status == 200
-
-
-# logrotate
 
 
 def test_logs_are_rotated(folder: Path) -> None:
@@ -101,19 +89,16 @@ def test_logs_are_rotated(folder: Path) -> None:
     assert program
     folder.chmod(0o755)
     log, pidfile = folder / "access.log", folder / "pid"
-    text = (CONF / "logrotate").read_text()
-    text = text.replace("/var/log/poorhttp", str(folder))
-    text = text.replace("/run/poorhttp/poorhttp.pid", str(pidfile))
+    text = (CONF / "logrotate").read_text().replace("/var/log/poorhttp", str(folder))
     rules = folder / "rules"
-    rules.write_text(text)
+    rules.write_text(text.replace("/run/poorhttp/poorhttp.pid", str(pidfile)))
     # It only takes rules that nobody else can have written.
     rules.chmod(0o644)
     options = ("--access-log", str(log), "--pidfile", str(pidfile), "--workers", "2")
     with Server("apps/hello/app.py", "threading", *options) as server:
         assert server.get("/before").status == 200
         wait_for(lambda: "/before" in log.read_text(), "the first line")
-        words = ("--force", "--state", folder / "state", rules)
-        done = run(program, *words)
+        done = run(program, "--force", "--state", folder / "state", rules)
         assert done.returncode == 0, done.stderr
         old = folder / "access.log.1"
         assert "/before" in old.read_text()
@@ -126,41 +111,29 @@ def test_logs_are_rotated(folder: Path) -> None:
         assert log.stat().st_mode & 0o777 == 0o640
 
 
-# uWSGI
-
-
-@contextmanager
-def uwsgi(name: str) -> Iterator[int]:
-    """An application under uWSGI; its port."""
-    program = Path(sys.executable).with_name("pyuwsgi")
-    words = (program, "--ini", f"conf/uwsgi.ini:{name}")
-    with Program(*words, env={"BIND": "127.0.0.1:0"}, merged=True) as uwsgi:
-        uwsgi.wait_line(re.compile("spawned uWSGI worker 2"))
-        bound = uwsgi.wait_line(re.compile(r"bound to TCP address 127\.0\.0\.1:(\d+)"))
-        yield int(bound[1])
-        uwsgi.process.terminate()
-        assert uwsgi.wait() == 0, uwsgi.log()
-
-
 def get(port: int, target: str) -> Response:
-    """One answer."""
     with Connection(("127.0.0.1", port)) as connection:
         return connection.request("GET", target)
 
 
 def test_the_same_application_under_uwsgi() -> None:
-    paths = ("/", "/hello/you", "/nowhere")
-    with uwsgi("flask") as port, Server("apps/flaskapp/app.py") as server:
-        for path in paths:
-            theirs, ours = get(port, path), server.get(path)
+    program = Path(sys.executable).with_name("pyuwsgi")
+    words = (program, "--ini", "conf/uwsgi.ini:flask")
+    with (
+        Program(*words, env={"BIND": "127.0.0.1:0"}, merged=True) as uwsgi,
+        Server("apps/flaskapp/app.py") as server,
+    ):
+        uwsgi.wait_line(re.compile("spawned uWSGI worker 2"))
+        bound = uwsgi.wait_line(re.compile(r"bound to TCP address 127\.0\.0\.1:(\d+)"))
+        for path in ("/", "/hello/you", "/nowhere"):
+            theirs, ours = get(int(bound[1]), path), server.get(path)
             assert theirs.status == ours.status
             assert theirs.get("Content-Type") == ours.get("Content-Type")
             # But for the time of day.
             pattern = re.compile(rb"\d+:\d\d:\d\d|[0-9a-f]{32,40}")
             assert pattern.sub(b"", theirs.body) == pattern.sub(b"", ours.body)
-
-
-# Without a main process
+        uwsgi.process.terminate()
+        assert uwsgi.wait() == 0, uwsgi.log()
 
 
 def test_under_runit(folder: Path) -> None:

@@ -239,9 +239,8 @@ def test_a_build_says_on_its_terminal_what_it_needs(source: Path, tools: dict[st
 def test_what_is_missing_is_said_in_words(
     env: dict[str, str], words: str, source: Path, tools: dict[str, str]
 ) -> None:
-    done = run(
-        sys.executable, "setup.py", "--quiet", "build_rust", cwd=source, env={**tools, **env}
-    )
+    build = (sys.executable, "setup.py", "--quiet", "build_rust")
+    done = run(*build, cwd=source, env={**tools, **env})
     assert done.returncode == 1
     floor = bootstrap.dotted(bootstrap.rust_floor())
     assert words.format(floor=floor) in done.stderr, done.stderr

@@ -6,6 +6,7 @@ import os
 import pwd
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,7 @@ def test_what_init_writes_for_files(tmp_path: Path) -> None:
         ((), {"POORHTTP_TARGET": "other:app"}),
     ],
 )
-def test_what_is_named_comes_alone(
-    words: tuple[str, ...], env: dict[str, str], project: Path
-) -> None:
+def test_what_is_named_is_alone(words: tuple[str, ...], env: dict[str, str], project: Path) -> None:
     (project / "other.py").write_text(APPLICATION)
     (project / "other.ini").write_text("[http]\ntarget = other:app\n")
     (project / "poorhttp.ini").write_text("[http\n")
@@ -91,28 +90,27 @@ def test_a_mistake_in_it(project: Path) -> None:
     assert done.stderr.startswith(f"{READ}poorhttp: there is nothing to check; ")
 
 
+NOBODY = pwd.getpwnam("nobody")
+
+
 def of_nobody(project: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
-    os.chown(project / "poorhttp.ini", nobody.pw_uid, nobody.pw_gid)
+    os.chown(project / "poorhttp.ini", NOBODY.pw_uid, NOBODY.pw_gid)
 
 
 def link_of_nobody(project: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
     (project / "poorhttp.ini").rename(project / "there.ini")
     (project / "poorhttp.ini").symlink_to("there.ini")
-    os.chown(project / "poorhttp.ini", nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+    os.lchown(project / "poorhttp.ini", NOBODY.pw_uid, NOBODY.pw_gid)
     project.chmod(0o1777)
 
 
-def link_through_nobodys_folder(project: Path, *, last: bool) -> None:
-    """Links of root, to a file of root: nobody may put another file or folder in their place."""
-    folder = project / "theirs"
-    (folder / "of_root").mkdir(parents=True)
-    target = folder / "of_root/there.ini" if last else folder / "there.ini"
+def link_of_root(project: Path, within: str) -> None:
+    """To a file of root: nobody may put another file or folder in its place."""
+    target = project / "theirs" / within
+    target.parent.mkdir(parents=True)
     (project / "poorhttp.ini").rename(target)
     (project / "poorhttp.ini").symlink_to(target)
-    nobody = pwd.getpwnam("nobody")
-    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    os.chown(project / "theirs", NOBODY.pw_uid, NOBODY.pw_gid)
 
 
 def link_to_a_link(project: Path) -> None:
@@ -129,32 +127,22 @@ def pipe(project: Path) -> None:
     os.mkfifo(project / "poorhttp.ini")
 
 
+def with_mode(mode: int, name: str = "poorhttp.ini") -> Callable[[Path], None]:
+    return lambda project: (project / name).chmod(mode)
+
+
+THEIRS = "/theirs, which others may write"
+
 #: What makes a file one that is refused, why, and whether root must be there for that.
-REFUSED: dict[str, tuple[Callable[[Path], object], str, bool]] = {
+REFUSED: dict[str, tuple[Callable[[Path], None], str, bool]] = {
     "owner": (of_nobody, "it belongs to user nobody", True),
     "link": (link_of_nobody, "is a symbolic link of user nobody", True),
-    "folder": (lambda project: project.chmod(0o1777), "others may write its folder", True),
-    "target's folder": (
-        lambda project: link_through_nobodys_folder(project, last=False),
-        "/theirs, which others may write",
-        True,
-    ),
-    "folder above": (
-        lambda project: link_through_nobodys_folder(project, last=True),
-        "/theirs, which others may write",
-        True,
-    ),
-    "link to a link": (link_to_a_link, "/theirs, which others may write", True),
-    "group": (
-        lambda project: (project / "poorhttp.ini").chmod(0o664),
-        "others may write it (mode 0664)",
-        True,
-    ),
-    "others": (
-        lambda project: (project / "poorhttp.ini").chmod(0o646),
-        "others may write it (mode 0646)",
-        False,
-    ),
+    "folder": (with_mode(0o1777, "."), "others may write its folder", True),
+    "target's folder": (partial(link_of_root, within="there.ini"), THEIRS, True),
+    "folder above": (partial(link_of_root, within="of_root/there.ini"), THEIRS, True),
+    "link to a link": (link_to_a_link, THEIRS, True),
+    "group": (with_mode(0o664), "others may write it (mode 0664)", True),
+    "others": (with_mode(0o646), "others may write it (mode 0646)", False),
     "pipe": (pipe, "it is not a regular file", False),
 }
 

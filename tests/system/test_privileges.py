@@ -22,7 +22,7 @@ from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import Privileges
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import ROOT, Server, command, environment
+from tests.testkit.server import ROOT, Server, command, environment, run
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -71,9 +71,6 @@ def become(nobody: Nobody, **options: str) -> dict[str, Any]:
     return found
 
 
-# Whom
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -90,47 +87,41 @@ def test_mistakes(options: dict[str, str], complaint: str) -> None:
         Privileges(Settings(**options))
 
 
-@pytest.mark.parametrize("user", ["nobody", str(NOBODY.pw_uid)])
-def test_user(nobody: Nobody, user: str) -> None:
-    found = become(nobody, user=user)
-    if IS_ROOT:
-        assert found["uids"] == [NOBODY.pw_uid] * 3
-        assert found["gids"] == [NOBODY.pw_gid] * 3
-        assert found["groups"] == sorted(os.getgrouplist("nobody", NOBODY.pw_gid))
+DAEMON = grp.getgrnam("daemon").gr_gid
+
+#: Who a process is: user, group, groups beside it, `USER` and `HOME`.
+Identity = tuple[int, int, list[int], tuple[str, str] | None]
+
+
+def nobody_in(group: int) -> Identity:
+    """The user nobody with a group."""
+    groups = sorted(os.getgrouplist("nobody", group))
+    return NOBODY.pw_uid, group, groups, ("nobody", NOBODY.pw_dir)
+
+
+@pytest.mark.parametrize(
+    ("options", "who"),
+    [
+        ({"user": "nobody"}, nobody_in(NOBODY.pw_gid)),
+        ({"user": str(NOBODY.pw_uid)}, nobody_in(NOBODY.pw_gid)),
+        ({"user": "nobody", "group": "daemon"}, nobody_in(DAEMON)),
+        ({"user": "12345", "group": "23456"}, (12345, 23456, [], ("12345", "/"))),
+        ({"group": "daemon"}, (0, DAEMON, [], None)),
+    ],
+)
+def test_user_and_group(options: dict[str, str], who: Identity, nobody: Nobody) -> None:
+    found = become(nobody, **options)
+    if not IS_ROOT:
+        assert found["code"] == 3
+        assert f"--{next(iter(options))}: only root can become another user" in found["message"]
+        return
+    uid, gid, groups, variables = who
+    assert (found["uids"], found["gids"]) == ([uid] * 3, [gid] * 3)
+    assert found["groups"] == groups
+    if variables:
         assert not found["back"]
-        assert found["HOME"] == NOBODY.pw_dir
-        assert found["USER"] == found["LOGNAME"] == "nobody"
-    else:
-        assert found["code"] == 3
-        assert "only root can become another user" in found["message"]
-
-
-def test_user_and_group(nobody: Nobody) -> None:
-    daemon = grp.getgrnam("daemon").gr_gid
-    found = become(nobody, user="nobody", group="daemon")
-    if IS_ROOT:
-        assert found["uids"] == [NOBODY.pw_uid] * 3
-        assert found["gids"] == [daemon] * 3
-        assert found["groups"] == sorted(os.getgrouplist("nobody", daemon))
-    else:
-        assert "only root can become another user" in found["message"]
-    found = become(nobody, user="12345", group="23456")
-    if IS_ROOT:
-        assert (found["uids"], found["gids"]) == ([12345] * 3, [23456] * 3)
-        assert found["groups"] == []
-        assert (found["USER"], found["HOME"]) == ("12345", "/")
-    else:
-        assert found["code"] == 3
-
-
-def test_group_alone(nobody: Nobody) -> None:
-    found = become(nobody, group="daemon")
-    if IS_ROOT:
-        assert found["uids"] == [0] * 3
-        assert found["gids"] == [grp.getgrnam("daemon").gr_gid] * 3
-        assert found["groups"] == []
-    else:
-        assert found["message"].startswith("--group: only root")
+        assert (found["USER"], found["HOME"]) == variables
+        assert found["LOGNAME"] == found["USER"]
 
 
 def test_umask(nobody: Nobody) -> None:
@@ -140,15 +131,15 @@ def test_umask(nobody: Nobody) -> None:
 # A server whose workers are somebody else
 
 
-def surroundings(nobody: Nobody, folder: Path) -> str:
+@pytest.fixture
+def app(public: Path) -> str:
     """The application that tells who it is, where nobody can read it."""
-    return str(shutil.copy(ROOT / "tests/apps/surroundings.py", folder))
+    return str(shutil.copy(ROOT / "tests/apps/surroundings.py", public))
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
-def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
+def test_links_on_the_way_to_the_folder(app: str, nobody: Nobody, public: Path) -> None:
     """Files of relative names are opened by root there: no user chooses another folder for them."""
-    app = surroundings(nobody, public)
     theirs, ours, link = public / "theirs", public / "ours", public / "links" / "current"
     for folder in (theirs, ours, link.parent):
         folder.mkdir()
@@ -180,16 +171,8 @@ def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
                 assert server.get("/").status == 200
             (target / "error.log").unlink()
         else:
-            arguments = ("serve", app, "--bind", "127.0.0.1:0", *options)
-            done = subprocess.run(
-                command(*arguments),
-                env=environment(nobody.env),
-                cwd=public,
-                capture_output=True,
-                text=True,
-                timeout=HANG,
-                check=False,
-            )
+            words = command("serve", app, "--bind", "127.0.0.1:0", *options)
+            done = run(*words, cwd=public, env=nobody.env)
             assert done.returncode == 3
             assert "symbolic link of a user to a folder that is not that user's" in done.stderr
             assert not (target / "error.log").exists()
@@ -206,15 +189,12 @@ def test_links_on_the_way_to_the_folder(nobody: Nobody, public: Path) -> None:
     ],
 )
 def test_an_admin_address_that_is_open_to_the_application(
-    admin: str, protected: bool, is_open: bool, nobody: Nobody, public: Path
+    admin: str, protected: bool, is_open: bool, app: str, nobody: Nobody, public: Path
 ) -> None:
-    app = surroundings(nobody, public)
     (public / "token").write_text("a" * 32)
     (public / "token").chmod(0o600)
-    options: tuple[str, ...] = ()
-    if protected:
-        options = ("--admin-token-file", f"{public}/token")
-    options += "--user", "nobody", "--admin", admin.format(pid=os.getpid(), folder=public)
+    options = ["--user", "nobody", "--admin", admin.format(pid=os.getpid(), folder=public)]
+    options += ["--admin-token-file", f"{public}/token"] * protected
     with Server(app, "single", *options, env=nobody.env, cwd=public) as server:
         server.wait_log("the status page is at")
         assert server.get("/").status == 200
@@ -232,13 +212,12 @@ def test_an_admin_address_that_is_open_to_the_application(
     ],
 )
 def test_workers_are_somebody_else(
-    nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
+    app: str, nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
 ) -> None:
     if not IS_ROOT:
         done = nobody.run("serve", "poorhttp.worker.wsgi:serve", "--user", "nobody")
         assert done.returncode == 3
         return
-    app = surroundings(nobody, public)
     binds = ("127.0.0.1:0", f"unix:{public}/socket")
     options = ("--user", "nobody", "--pidfile", f"{public}/pid", *options)
     with Server(app, mode, *options, bind=binds, env=nobody.env, cwd=public) as server:
@@ -247,7 +226,9 @@ def test_workers_are_somebody_else(
                 found = connection.request("GET", "/").json()
             assert (found["uid"], found["gid"]) == (NOBODY.pw_uid, NOBODY.pw_gid)
             assert found["environ"]["USER"] == "nobody"
-            assert found["umask"] == (0o027 if "--umask" in options else os_umask())
+            # Servers inherit that of the tests.
+            os.umask(umask := os.umask(0))
+            assert found["umask"] == (0o027 if "--umask" in options else umask)
         if "off" in options:
             return
         assert found["parent"] == server.process.pid
@@ -312,18 +293,10 @@ def test_nothing_is_typed_for_root(nobody: Nobody, public: Path, words: tuple[st
 OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 
 
-def os_umask() -> int:
-    """The umask of the tests, which servers inherit."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
-
-
-def test_application_that_the_user_cannot_read(nobody: Nobody, public: Path) -> None:
+def test_application_that_the_user_cannot_read(app: str, nobody: Nobody) -> None:
     """Root can; the message is about the user who is to serve it."""
-    app = Path(surroundings(nobody, public))
-    app.chmod(0o600)
-    words = ("serve", str(app), "--bind", "127.0.0.1:0", "--user", "nobody")
+    os.chmod(app, 0o600)
+    words = ("serve", app, "--bind", "127.0.0.1:0", "--user", "nobody")
     done = nobody.as_root("from poorhttp.cli import main; import sys; sys.exit(main())", *words)
     assert "Traceback" not in done.stderr
     if IS_ROOT:
@@ -342,9 +315,6 @@ def test_only_root_becomes_another(nobody: Nobody) -> None:
     assert done.stderr.count("\n") == 1
 
 
-# Who is not root
-
-
 def test_port_of_root(nobody: Nobody) -> None:
     """Below the number that the kernel says; where it says 0, every port is everybody's."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
@@ -359,16 +329,13 @@ def test_port_of_root(nobody: Nobody) -> None:
         assert done.returncode == 0, done.stderr
 
 
-# What cannot be read
-
-
 @pytest.mark.parametrize("option", ["chdir", "pythonpath"])
 def test_folders_that_are_closed_to_the_user(nobody: Nobody, public: Path, option: str) -> None:
     (public / "closed" / "inside").mkdir(parents=True)
     (public / "closed").chmod(0o700)
-    options = {option: str(public / "closed" / "inside"), "user": "nobody"}
+    options = {option: [f"{public}/closed/inside"], "user": ["nobody"]}
     program = PROGRAM.replace("Privileges(s", "loader.change_folder(settings); Privileges(s")
-    done = nobody.as_root(program, json.dumps({name: [text] for name, text in options.items()}))
+    done = nobody.as_root(program, json.dumps(options))
     assert done.returncode == 3, done.stderr
     if IS_ROOT:
         assert done.stderr.startswith(f"--{option}: nobody cannot read {public}/closed/inside: ")

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -77,10 +78,8 @@ def test_life(folder: Path, name: str, options: tuple[str, ...]) -> None:
     start = launcher(before, unset)
     env = {variable: value for variable, value in env.items() if value}
     binds = ("127.0.0.1:0", "unix:../sócket")
-    server = Server(
-        "my äpp.py", "threading", *words, bind=binds, env=env, cwd=project, launcher=start
-    )
-    with server:
+    where: dict[str, Any] = {"env": env, "cwd": project, "launcher": start}
+    with Server("my äpp.py", "threading", *words, bind=binds, **where) as server:
         # Of a server in the user namespace of somebody else, nobody sees which one it is.
         if IS_ROOT or not before:
             # Not at the default address, where another program may listen.

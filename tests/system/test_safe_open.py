@@ -116,18 +116,16 @@ def test_hard_link(theirs: Path, victim: Path, tmp_path: Path) -> None:
 # What the server opens
 
 
-def test_log_links(theirs: Path, victim: Path) -> None:
+@pytest.mark.skipif(not IS_ROOT, reason="only root refuses the links of others")
+@pytest.mark.parametrize("option", ["--error-log", "--access-log"])
+def test_log_links(option: str, theirs: Path, victim: Path) -> None:
     """The server does not start, and what the link names is not made."""
-    for option in ("error_log", "access_log"):
-        link(theirs / option, victim / option)
-        flag = f"--{option.replace('_', '-')}"
-        words = ("serve", "tests/apps/echo.py", "--bind", "127.0.0.1:0", flag)
-        if not IS_ROOT:
-            continue
-        code, said = fails(*words, str(theirs / option), "--user", "nobody")
-        assert code == 3, said
-        assert f"{flag}: cannot open {theirs}/{option}: {theirs}/{option} is a symbolic " in said
-        assert os.listdir(victim) == []
+    log = link(theirs / "log", victim / "log")
+    words = ("serve", "tests/apps/echo.py", "--bind", "127.0.0.1:0", option, str(log))
+    code, said = fails(*words, "--user", "nobody")
+    assert code == 3, said
+    assert f"{option}: cannot open {log}: {log} is a symbolic " in said
+    assert os.listdir(victim) == []
 
 
 def test_log_link_at_rotation(tmp_path: Path, theirs: Path, victim: Path) -> None:
@@ -139,9 +137,8 @@ def test_log_link_at_rotation(tmp_path: Path, theirs: Path, victim: Path) -> Non
         link(log, victim / "made")
         server.process.send_signal(signal.SIGUSR1)
         if IS_ROOT:
-            wait_for(
-                lambda: "continues in the old file" in (theirs / "old.log").read_text(), "the line"
-            )
+            old = theirs / "old.log"
+            wait_for(lambda: "continues in the old file" in old.read_text(), "the line")
     if IS_ROOT:
         assert os.listdir(victim) == []
 
@@ -157,10 +154,6 @@ def test_log_to_standard_output_by_links(tmp_path: Path) -> None:
         server.get("/again")
         wait_for(lambda: "/again" in server.output(), "the lines")
         assert '"GET /told HTTP/1.1" 200' in server.output()
-
-
-#: The options of TLS that name a file.
-TLS_FILES = ("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca")
 
 
 def tls_options(folder: Path, **others: Path) -> list[str]:
@@ -179,7 +172,7 @@ def tls_fails(options: list[str]) -> str:
     return says(3, "serve", APP, "--bind", *BIND, *options)
 
 
-@pytest.mark.parametrize("option", TLS_FILES)
+@pytest.mark.parametrize("option", ["tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca"])
 def test_tls_files(theirs: Path, victim: Path, option: str) -> None:
     """What another user has put there is neither followed, waited for, nor read without a limit."""
     file = theirs / "file"
@@ -244,10 +237,9 @@ def test_tls_files_behind_links_of_root(tmp_path: Path, kind: str) -> None:
         assert told(server)["scheme"] == "https"
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root refuses the links of others")
 def test_pidfile_in_a_linked_folder(theirs: Path, victim: Path) -> None:
     link(theirs / "run", victim)
-    if not IS_ROOT:
-        pytest.skip("only root refuses the links of others")
     file = PidFile(str(theirs / "run" / "pid"))
     for use in (file.check, file.write, file.replace):
         with pytest.raises(ConfigError, match="is a symbolic link of user nobody, which root does"):
@@ -268,14 +260,12 @@ def test_pidfile_whose_folder_becomes_a_link(theirs: Path, victim: Path) -> None
 
 
 def listen(path: Path, **options: object) -> Listener:
-    """A listener on a Unix socket."""
     (listener,) = open_listeners(Settings(bind=f"unix:{path}", **options))
     return listener
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root refuses the links of others")
 def test_socket_in_a_linked_folder(theirs: Path, victim: Path) -> None:
-    if not IS_ROOT:
-        pytest.skip("only root refuses the links of others")
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(victim / "socket"))
     link(theirs / "run", victim)

@@ -1,20 +1,20 @@
-"""Wheels as `make wheels` puts them together: name, tags, content, licences; crates of sdist."""
+"""Wheels as `make wheels` puts them together, and the name of the distribution: `poorhttpd`."""
 
 from __future__ import annotations
 
 import email
 import importlib.metadata
 import os
-import subprocess
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from poorhttp import __version__, _core
-from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, environment
+from tests.testkit.server import ROOT, run
 
 sys.path.insert(0, str(ROOT / "core"))
 
@@ -100,24 +100,55 @@ def test_the_licences_of_what_is_linked_are_inside(wheel: Path) -> None:
 def test_pip_installs_it_and_it_runs(wheel: Path, tmp_path: Path) -> None:
     """Its record names what is there, too, and `init` finds its templates."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run(
-        [*pip, "--no-compile", "--target", str(tmp_path), str(wheel)], check=True, timeout=HANG
-    )
+    done = run(*pip, "--no-compile", "--target", tmp_path, wheel)
+    assert done.returncode == 0, done.stderr
     (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
     for words, said in ((("--version",), __version__), (("init", "--systemd"), ".service\n")):
-        done = subprocess.run(
-            [sys.executable, "-S", "-m", "poorhttp", *words],
-            env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=HANG,
-        )
-        assert said in done.stdout
+        command = (sys.executable, "-S", "-m", "poorhttp", *words)
+        done = run(*command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        assert (done.returncode, said in done.stdout) == (0, True), done.stderr
     (installed,) = importlib.metadata.distributions(name="poorhttpd", path=[str(tmp_path)])
-    assert installed.files is not None
+    assert installed.files
     for file in installed.files:
         # Written by pip itself, or moved by `--target`.
         if file.hash is not None and not str(file).startswith(".."):
             assert file.size == Path(str(file.locate())).stat().st_size
+
+
+#: A command that installs the other project: its name behind a command of an installer in the same
+#: line, or at the beginning of the next one.
+WRONG_COMMAND = re.compile(
+    r"""\b(?:pip3?|pipx|uv)\b[^\n`;|&]*?\b(?:install|add|download|wheel)\b
+        (?:[^\n`;|&]*?(?<![\w./@-])|[\ \t]*\n\W*)
+        poorhttp(?![\w/-]|\.\w)""",
+    re.VERBOSE,
+)
+#: The other project with an extra of ours.
+WRONG_EXTRA = re.compile(r"\bpoorhttp\[(?:dev|forms|gevent|lab|lint|pages|test)\b")
+
+#: Folders that hold nothing of ours.
+SKIPPED = {"target", "build", "dist", "node_modules", "results", "__pycache__"}
+
+
+def texts(folder: Path = ROOT) -> Iterator[tuple[Path, str]]:
+    """All text files of the source, but this one."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        hidden = entry.name.startswith(".") and entry.name not in (".ci", ".dockerignore")
+        if entry.is_symlink() or hidden or entry.name in SKIPPED:
+            continue
+        path = Path(entry.path)
+        if entry.is_dir():
+            yield from texts(path)
+        elif path != Path(__file__).resolve():
+            try:
+                yield path, path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+
+
+def test_no_text_says_to_install_the_other_project() -> None:
+    found = {path.relative_to(ROOT).as_posix(): text for path, text in texts()}
+    for rule in (WRONG_COMMAND, WRONG_EXTRA):
+        wrong = {path: match[0] for path, text in found.items() if (match := rule.search(text))}
+        assert wrong == {}
+    assert {"README.md", "conf/poorhttp.service", "conf/container/Containerfile"} <= {*found}

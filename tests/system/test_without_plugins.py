@@ -1,19 +1,20 @@
-"""The core alone: a copy of the package whose folder `plugins` was deleted."""
+"""Installations that lack something: the folder of plug-ins, or extension modules."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.support import binary_upgrade
+from tests.support.binary_upgrade import end, upgrade
+from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
 from tests.support.nobody import link
-from tests.testkit.server import ROOT, Server
+from tests.testkit.server import ROOT, Server, run
 
 APPLICATION = """
 VERSION = "{}"
@@ -50,17 +51,13 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
         server.wait_log("reloaded")
         assert server.get("/").body == b"second"
         write(tmp_path, "third")
-        new = binary_upgrade.upgrade(server, pidfile)
+        new = upgrade(server, pidfile)
         assert server.get("/").body == b"third"
         server.leave()
-        os.kill(new, signal.SIGTERM)
-        binary_upgrade.wait_for_end(new, server)
-        server.ended()
+        end(server, new)
 
 
-def test_a_request_for_another_protocol_is_one_as_any(
-    core: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_a_request_for_another_protocol_is_as_any(core: Mapping[str, str], tmp_path: Path) -> None:
     """The log says once what is missing."""
     write(tmp_path, "first")
     with Server("alone", "threading", env=core, cwd=tmp_path) as server:
@@ -86,17 +83,15 @@ def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
 
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
-    checked = run_command(
-        "check", "alone", "--bind", "127.0.0.1:0", env=core, cwd=tmp_path, shared=True
-    )
-    assert (checked.returncode, checked.stderr) == (0, "")
-    assert "would serve alone on http://127.0.0.1:0" in checked.stdout
-    asked = ("check", "alone", "--host", "127.0.0.1", "--port", "0", "--workers", "2")
-    assert "2 workers" in run_command(*asked, env=core, cwd=tmp_path, shared=True).stdout
-    for words in (("--help",), ("serve", "--help-all")):
-        done = run_command(*words, env=core, cwd=tmp_path, shared=True)
+    for words, said in (
+        ("check alone --bind 127.0.0.1:0", "would serve alone on http://127.0.0.1:0"),
+        ("check alone --host 127.0.0.1 --port 0 --workers 2", "2 workers"),
+        ("--help", "serve"),
+        ("serve --help-all", "serve"),
+    ):
+        done = run_command(*words.split(), env=core, cwd=tmp_path, shared=True)
         assert (done.returncode, done.stderr) == (0, "")
-        assert "serve" in done.stdout
+        assert said in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -141,3 +136,60 @@ def test_a_word_of_a_missing_plug_in_is_answered_in_a_sentence(
     assert "Traceback" not in done.stderr
     assert "internal error" not in done.stderr
     assert says in sentence
+
+
+#: The modules that a plain server does without.
+OTHERS = ("_codings", "_tls")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A certificate and its key in one file."""
+    path = tmp_path / "site.pem"
+    certificate().write(path)
+    path.chmod(0o600)
+    return path
+
+
+def loaded(server: Server) -> set[str]:
+    """The extension modules of the server that the process has in memory."""
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text(encoding="utf-8")
+    return {name for name in ("_core", *OTHERS) if f"/{name}." in maps}
+
+
+def test_a_server_loads_what_its_options_need(site: Path) -> None:
+    tls = ("--tls-certificate", str(site))
+    for options, address, expected in (
+        ((), "127.0.0.1:0", {"_core"}),
+        (("--compress", "static"), "127.0.0.1:0", {"_core", "_codings"}),
+        (tls, "https://127.0.0.1:0", {"_core", "_tls"}),
+    ):
+        words = (*options, "--supervisor", "off")
+        with Server("tests/apps/echo.py", "single", *words, bind=(address,)) as server:
+            assert loaded(server) == expected
+
+
+@pytest.mark.parametrize("is_clone", [True, False])
+def test_a_missing_module_is_named_with_the_command_that_builds_it(
+    is_clone: bool, site: Path, tmp_path: Path
+) -> None:
+    ignored = shutil.ignore_patterns(*(f"{name}.*so" for name in OTHERS))
+    shutil.copytree(ROOT / "poorhttp", tmp_path / "poorhttp", ignore=ignored, copy_function=link)
+    if is_clone:
+        (tmp_path / "Makefile").touch()
+    how = f"run `make modules` in {tmp_path}" if is_clone else "install the server again"
+    env = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    files = ("static:.", "--supervisor", "off")
+    for words, option, module in (
+        (("serve", *files, "--compress", "on"), "--compress", "compression._codings"),
+        (
+            ("serve", *files, "--bind", "https://127.0.0.1:0", "--tls-certificate", str(site)),
+            "--bind: https://127.0.0.1:0",
+            "tls._tls",
+        ),
+        (("dev", "static:.", "--bind", "127.0.0.1:0", "--https"), "--https", "tls._tls"),
+    ):
+        done = run(sys.executable, "-m", "poorhttp", *words, cwd=tmp_path, env=env)
+        sentence = f"{option}: the extension module poorhttp.plugins.{module} is not built; {how}"
+        assert (done.returncode, sentence in done.stderr) == (3, True), done.stderr
+        assert done.stderr.count("\n") == 1

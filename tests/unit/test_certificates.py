@@ -100,7 +100,7 @@ def load(folder: Path, **options: object) -> Certificates:
         ),
         (
             {"tls_certificate": "both.pem", "tls_ocsp": ["a", "b"]},
-            "tls_ocsp: more responses than certificates",
+            "tls_ocsp: more responses than c",
         ),
         ({"tls_certificate": "both.pem", "tls_client_ca": "good.key"}, "good.key: is a private k"),
         ({"tls_certificate": "both.pem", "tls_client_ca": "empty.pem"}, "empty.pem: is empty"),
@@ -147,51 +147,48 @@ def test_wrong_hsts(text: str, complaint: str) -> None:
         Settings(hsts=text)
 
 
-def test_a_good_certificate_has_no_warnings(files: Path) -> None:
-    for options in (
-        {"tls_certificate": "good.pem", "tls_key": "good.key"},
-        {"tls_certificate": "both.pem"},
-        {"tls_certificate": "both.pem", "tls_client_ca": "ca.pem"},
-    ):
-        found = load(files, **options)
-        assert found.warnings() == []
-        assert "for localhost: valid for " in found.describe()[0]
-
-
 @pytest.mark.parametrize(
-    ("name", "warning", "line"),
+    ("name", "more", "warning", "line"),
     [
-        ("soon.pem", "soon.pem: the certificate expires in 3 days", "valid for 3 days"),
-        ("expired.pem", "expired.pem: the certificate has expired, 2 days ago", "expired 2 days"),
+        ("good.pem", {"tls_key": "good.key"}, "", "for localhost: valid for "),
+        ("both.pem", {}, "", "for localhost: valid for "),
+        ("both.pem", {"tls_client_ca": "ca.pem"}, "", "for localhost: valid for "),
+        ("soon.pem", {}, "the certificate expires in 3 days", "valid for 3 days"),
+        ("expired.pem", {}, "the certificate has expired, 2 days ago", "expired 2 days"),
+        (
+            *("strange.pem", {"tls_key": "good.key"}),
+            "certificate 2 of the file is not that of the issuer of certificate 1; clients may not "
+            "trust it",
+            "for localhost: valid for ",
+        ),
     ],
 )
-def test_the_end_of_a_certificate(files: Path, name: str, warning: str, line: str) -> None:
-    found = load(files, tls_certificate=name)
-    assert found.warnings() == [str(files / warning)]
+def test_warnings(files: Path, name: str, more: dict[str, object], warning: str, line: str) -> None:
+    found = load(files, tls_certificate=name, **more)
+    assert found.warnings() == ([f"{files / name}: {warning}"] if warning else [])
     assert line in found.describe()[0]
 
 
-def test_a_strange_chain(files: Path) -> None:
-    found = load(files, tls_certificate="strange.pem", tls_key="good.key")
-    assert ["is not that of the issuer" in warning for warning in found.warnings()] == [True]
-
-
-def test_a_key_that_everybody_can_read(files: Path, tmp_path: Path) -> None:
-    path = tmp_path / "open.pem"
+@pytest.fixture
+def own(files: Path, tmp_path: Path) -> Path:
+    """A file with a key."""
+    path = tmp_path / "own.pem"
     path.write_bytes((files / "both.pem").read_bytes())
-    path.chmod(0o644)
-    found = load(tmp_path, tls_certificate="open.pem")
+    return path
+
+
+def test_a_key_that_everybody_can_read(own: Path) -> None:
+    own.chmod(0o644)
+    found = load(own.parent, tls_certificate="own.pem")
     assert found.warnings() == [
-        f"{path}: everybody can read this private key; chmod o-rwx protects it"
+        f"{own}: everybody can read this private key; chmod o-rwx protects it"
     ]
-    path.chmod(0o640)
+    own.chmod(0o640)
     assert found.warnings() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_key_of_the_user_of_the_workers(files: Path, tmp_path: Path) -> None:
-    path = tmp_path / "own.pem"
-    path.write_bytes((files / "both.pem").read_bytes())
+def test_a_key_of_the_user_of_the_workers(own: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     for uid, gid, mode, complains in [
         (nobody.pw_uid, 0, 0o600, True),
@@ -199,12 +196,11 @@ def test_a_key_of_the_user_of_the_workers(files: Path, tmp_path: Path) -> None:
         (0, nobody.pw_gid, 0o600, False),
         (0, 0, 0o640, False),
     ]:
-        os.chown(path, uid, gid)
-        path.chmod(mode)
-        warnings = load(tmp_path, tls_certificate="own.pem", user="nobody").warnings()
-        assert ["nobody, the user of the workers, can use" in each for each in warnings] == (
-            [True] if complains else []
-        )
+        os.chown(own, uid, gid)
+        own.chmod(mode)
+        warnings = load(own.parent, tls_certificate="own.pem", user="nobody").warnings()
+        told = ["nobody, the user of the workers, can use" in each for each in warnings]
+        assert told == [True] * complains
 
 
 def test_files_are_read_again(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import select
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -50,15 +51,11 @@ class Loop:
     def __init__(self, reactor: Reactor, wait: Wait) -> None:
         self.reactor = reactor
         self.wait = wait
-        self.turns = 0
 
     def run_until(self, condition: Callable[[], bool]) -> None:
         """Serve until `condition()` holds."""
         while not condition():
-            assert self.wait(HANG), (
-                "the descriptor is not readable although there is something to do"
-            )
-            self.turns += 1
+            assert self.wait(HANG), "not readable although there is something to do"
             while (request := self.reactor.poll()) is not None:
                 serve(path, [request])
 
@@ -72,17 +69,21 @@ class Loop:
         raise AssertionError("the descriptor is readable although there is nothing to do")
 
 
-@pytest.fixture(params=[in_epoll, in_select])
-def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
-    settings = Settings(bind="127.0.0.1:0")
+@contextmanager
+def listening(settings: Settings, **more: Any) -> Iterator[tuple[Reactor, int]]:
+    """A reactor and its port."""
     listeners = sockets.open_listeners(settings)
     logs.error_log.open(settings)
-    worker = Worker(path, settings, listeners)
-    reactor = worker.reactor(external_loop=True)
-    port = int(listeners[0].url.rpartition(":")[2])
-    yield Loop(reactor, request.param(reactor.fileno())), port
+    reactor = Worker(path, settings, listeners, **more).reactor(external_loop=True)
+    yield reactor, int(listeners[0].url.rpartition(":")[2])
     for listener in listeners:
         listener.close()
+
+
+@pytest.fixture(params=[in_epoll, in_select])
+def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
+    with listening(Settings(bind="127.0.0.1:0")) as (reactor, port):
+        yield Loop(reactor, request.param(reactor.fileno())), port
 
 
 def test_requests_in_another_loop(loop: tuple[Loop, int]) -> None:
@@ -136,13 +137,6 @@ def test_streams_without_a_thread() -> None:
     """Bodies are received and sent as far as is possible at once; notices tell when to go on."""
     many, content, answer = 3, bytes(range(256)) * 1000, bytes(range(251)) * 80_000
     settings = Settings(bind="127.0.0.1:0", spool_limit=0)
-    listeners = sockets.open_listeners(settings)
-    logs.error_log.open(settings)
-    reactor = Worker(path, settings, listeners, streamed_bodies=[("", "", True)]).reactor(
-        external_loop=True
-    )
-    port = int(listeners[0].url.rpartition(":")[2])
-    wait = in_epoll(reactor.fileno())
     ready: list[Callable[[], None]] = []
     bodies: dict[int, bytes] = {}
     ended: list[int] = []
@@ -177,7 +171,7 @@ def test_streams_without_a_thread() -> None:
         request.end()
         ended.append(request.number)
 
-    def client() -> None:
+    def client(port: int) -> None:
         with Connection(("127.0.0.1", port)) as connection:
             head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(content)}\r\n\r\n"
             connection.send(head.encode() + content[:20_000])
@@ -186,8 +180,12 @@ def test_streams_without_a_thread() -> None:
             assert full.wait(HANG)
             assert connection.response().body == answer
 
-    with ThreadPoolExecutor(many) as pool:
-        clients = [pool.submit(client) for _ in range(many)]
+    with (
+        listening(settings, streamed_bodies=[("", "", True)]) as (reactor, port),
+        ThreadPoolExecutor(many) as pool,
+    ):
+        wait = in_epoll(reactor.fileno())
+        clients = [pool.submit(client, port) for _ in range(many)]
         while len(ended) < many:
             assert ready or wait(HANG), "nobody has said that there is something to do"
             while (request := reactor.poll()) is not None:
@@ -203,5 +201,3 @@ def test_streams_without_a_thread() -> None:
         for future in clients:
             future.result()
     assert list(bodies.values()) == [content] * many
-    for listener in listeners:
-        listener.close()

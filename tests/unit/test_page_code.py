@@ -1,14 +1,15 @@
-"""Optimised code of template pages, compared with the rendering by Mako itself."""
+"""Optimised code of template pages and HTML escaping, compared with Mako and markupsafe."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
+import markupsafe
 import pytest
 from mako.lookup import TemplateLookup
 from mako.runtime import Context
+from markupsafe import Markup
 
 from poorhttp._core import escape, fill
 from poorhttp.plugins.apps.pages.application import Text
@@ -159,13 +160,10 @@ def test_a_page_is_what_mako_makes_of_it(folder: Path, name: str) -> None:
     assert render(page, NAMES) == expected
 
 
-def functions(code: CodeType) -> dict[str, CodeType]:
-    return {inner.co_name: inner for inner in code.co_consts if isinstance(inner, CodeType)}
-
-
 def test_a_row_is_written_at_once() -> None:
     text = b"% for n in range(3):\n<td>${n}</td><td>${n * n}</td>\n% endfor\n"
-    body = functions(compile_page(text, "/x.html", "/x.html"))["render_body"]
+    inner = compile_page(text, "/x.html", "/x.html").co_consts
+    (body,) = (each for each in inner if getattr(each, "co_name", "") == "render_body")
     assert "__M_fill" in body.co_names
     assert "__M_escape" not in body.co_names
 
@@ -195,3 +193,29 @@ def test_a_value_that_cannot_be_written_fails_in_its_own_line(tmp_path: Path) ->
         render(page, NAMES)
     lines = [entry.lineno + 1 for entry in raised.traceback if str(entry.path).endswith("x.html")]
     assert lines == [3]
+
+
+def test_escape() -> None:
+    values = (
+        *("", "plain", "é☃𝄞", "<", "a<b>&\"'é<", "&amp;", b"<bytes>", ["<", 1], Markup("<b>")),
+        *(0, -(10**30), True, None, 1.5, float("inf")),
+        type("Own", (str,), {})("<own>"),
+        type("Html", (), {"__html__": lambda self: "<html>"})(),
+        type("Text", (), {"__str__": lambda self: "<text>"})(),
+    )
+    escaped = [escape(value) for value in values]
+    assert {type(text) for text in escaped} == {str}
+    assert escaped == [str(markupsafe.escape(value)) for value in values]
+
+
+def test_escape_raises_what_a_value_raises() -> None:
+    for name in ("__str__", "__html__"):
+        with pytest.raises(ZeroDivisionError):
+            escape(type("Broken", (), {name: lambda self: 1 / 0})())
+    with pytest.raises(UnicodeEncodeError):
+        escape("\ud800")
+
+
+def test_escape_returns_plain_text_as_it_is() -> None:
+    text = "".join(["pla", "in"])
+    assert escape(text) is text

@@ -12,8 +12,6 @@ from poorhttp.config.settings import Settings
 
 V2 = "30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 31 0:30 {} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-
-
 V1_MEMORY = "34 31 0:31 {} /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
 
 
@@ -24,13 +22,11 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 
 def v1(folder: str, quota: int, period: int = 100_000) -> dict[str, str]:
-    """The files of a cgroup."""
     place = f"sys/fs/cgroup/cpu,cpuacct{folder}"
     return {f"{place}/cpu.cfs_quota_us": f"{quota}\n", f"{place}/cpu.cfs_period_us": f"{period}\n"}
 
 
 def v2(folder: str, text: str) -> dict[str, str]:
-    """The file of a cgroup."""
     return {f"sys/fs/cgroup{folder}/cpu.max": f"{text}\n"}
 
 
@@ -80,17 +76,10 @@ def v2(folder: str, text: str) -> dict[str, str]:
         ("3:cpuacct,cpuset:/a\n", V1.format("/"), v1("/a", 100_000), 64),
         # Names with special characters.
         (
-            "0::/a b:c\\d\n",
-            V2.replace("/sys/fs/cgroup", "/c\\040\\134g"),
-            {"c \\g/a b:c\\d/cpu.max": "200000 100000\n"},
-            2,
+            *("0::/a b:c\\d\n", V2.replace("/sys/fs/cgroup", "/c\\040\\134g")),
+            *({"c \\g/a b:c\\d/cpu.max": "200000 100000\n"}, 2),
         ),
-        (
-            "0::/p q/r\n",
-            V2.replace("/ /sys", "/p\\040q /sys"),
-            v2("/r", "200000 100000"),
-            2,
-        ),
+        ("0::/p q/r\n", V2.replace("/ /sys", "/p\\040q /sys"), v2("/r", "200000 100000"), 2),
     ],
 )
 def test_quotas(

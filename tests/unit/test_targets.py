@@ -6,8 +6,8 @@ import importlib
 import inspect
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.support.plug_in import install, known
 from tests.support.wsgi_call import ask
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 APPLICATION = """
 def application(environ, start_response):
@@ -78,6 +75,9 @@ def failure(target: str) -> ApplicationError:
         ("wsgi:plain:application", "plain"),
         ("wsgi:sub/plain2.py", "plain2"),
         ("sub/plain2.py:application", "plain2"),
+        # A file imports its neighbours, one of a package relatively.
+        ("sub/web.py", "plain2"),
+        ("deep/store/site/web.py", "store.parts"),
     ],
 )
 def test_a_module_and_a_file(folder: Path, target: str, name: str) -> None:
@@ -85,6 +85,11 @@ def test_a_module_and_a_file(folder: Path, target: str, name: str) -> None:
     write(folder / "shop/web.py")
     write(folder / "plain.py")
     write(folder / "sub/plain2.py")
+    write(folder / "sub/web.py", "from plain2 import application")
+    write(folder / "deep/store/__init__.py", "")
+    write(folder / "deep/store/site/__init__.py", "")
+    write(folder / "deep/store/site/web.py", "from ..parts import application")
+    write(folder / "deep/store/parts.py")
     assert ask(load(target)).text == name
 
 
@@ -144,12 +149,6 @@ def test_a_factory_is_given_literals(folder: Path, place: str, arguments: str, t
     assert ask(load(f"{place}:shop.make({arguments})")).text == told
 
 
-def test_a_file_imports_its_neighbours(folder: Path) -> None:
-    write(folder / "sub/neighbour.py")
-    write(folder / "sub/web.py", "from neighbour import application")
-    assert ask(load("sub/web.py")).text == "neighbour"
-
-
 def test_a_script_of_mod_wsgi(folder: Path) -> None:
     """It may have the name of the module that it imports; its bytecode is not kept."""
     write(folder / "shop.py")
@@ -158,14 +157,6 @@ def test_a_script_of_mod_wsgi(folder: Path) -> None:
         assert ask(load(target)).text == "shop"
     assert sys.modules["shop_wsgi"].name == "shop_wsgi"
     assert len([*folder.rglob("*.pyc")]) <= 1
-
-
-def test_a_file_of_a_package_imports_relatively(folder: Path) -> None:
-    write(folder / "deep/shop/__init__.py", "")
-    write(folder / "deep/shop/site/__init__.py", "")
-    write(folder / "deep/shop/site/web.py", "from ..parts import application")
-    write(folder / "deep/shop/parts.py")
-    assert ask(load("deep/shop/site/web.py")).text == "shop.parts"
 
 
 def test_files_of_one_name_do_not_get_into_each_others_way(folder: Path) -> None:
@@ -204,10 +195,8 @@ def test_a_dispatch_table(folder: Path, target: str) -> None:
         ("dispatch:sites", 'there is no folder sites; did you mean "dispatch:site"?'),
         ("dispatch:./sites", 'there is no folder ./sites; did you mean "dispatch:./site"?'),
         ("dispatch:far/away", "there is no folder far/away"),
-        (
-            "dispatch:site",
-            'no dispatch_table.py in the folder site; did you mean "dispatch_tabel.py"',
-        ),
+        ("dispatch:site", 'table.py in the folder site; did you mean "dispatch_tabel.py"'),
+        ("dispatch:site", "there is no dispatch_table.py in the folder site"),
         ("dispatch:empty", "there is no dispatch_table.py in the folder empty"),
         ("dispatch:wrong", "handlers['/'] is 5, it should be (http.METHOD_GET, function)"),
         ("dispatch:broken", "cannot be imported: ZeroDivisionError: division by zero ("),
@@ -259,10 +248,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("more.py:of(*[1])", 'the arguments of "of(*[1])" have to be literals'),
         ("more.py:of(**{})", 'the arguments of "of(**{{}})" have to be literals'),
         ("more.py:of(1)(2)", 'the arguments of "of(1)(2)" have to be literals'),
-        (
-            "more.py:of(1, 2)",
-            "more.py:of(1, 2) failed: TypeError: of() takes 1 positional",
-        ),
+        ("more.py:of(1, 2)", "more.py:of(1, 2) failed: TypeError: of() takes 1 positional"),
         ("web.py:make_app", "where it makes the application, say web.py:make_app()"),
         ("web.py:broken()", "web.py:broken() failed: ZeroDivisionError: division by zero"),
         ("web.py:broken()", "({folder}/web.py, line 9)"),
@@ -274,6 +260,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("factory.py", "did you mean factory.py:create_app()?"),
         ("other.py", 'other.py has neither application nor app; did you mean "other.py:Applic'),
         ("empty.py", "app: say which callable it is, as empty.py:NAME"),
+        ("none.py", "none.py:application is not an application: it cannot be called, it is None"),
         ("text.txt", "is not a Python file: its name must end in .py or .wsgi"),
     ],
 )
@@ -294,12 +281,11 @@ def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:
     write(folder / "shop/__init__.py", "")
     write(folder / "site/dispatch_table.py", TABLE)
     write(folder / "factory.py", "def create_app(): return None")
-    write(
-        folder / "more.py",
-        "def create_app(config=None): pass\ndef of(name): pass\ndef make_app(a=1, b=2): pass\n",
-    )
+    more = "def create_app(config=None): pass\ndef of(name): pass\ndef make_app(a=1, b=2): pass\n"
+    write(folder / "more.py", more)
     write(folder / "other.py", "class Application: pass")
     write(folder / "empty.py", "")
+    write(folder / "none.py", "application = None")
     write(folder / "text.txt", "")
     assert message.format(folder=folder) in str(failure(target))
 
@@ -322,9 +308,7 @@ def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:
     ],
 )
 @pytest.mark.parametrize("target", ["web.py", "web", "web:application"])
-def test_a_module_that_fails_is_told_with_its_line(
-    folder: Path, target: str, text: str, message: str
-) -> None:
+def test_a_module_that_fails_is_told(folder: Path, target: str, text: str, message: str) -> None:
     write(folder / "web.py", text)
     write(folder / "neighbour.py", "def f():\n    #\n    raise LookupError('deep inside')\nf()\n")
     error = failure(target)

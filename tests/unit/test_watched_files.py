@@ -38,9 +38,6 @@ def files(folder: Path, *names: str) -> None:
         path.write_text("")
 
 
-# Globs
-
-
 @pytest.mark.parametrize(
     ("glob", "matching", "others"),
     [
@@ -64,9 +61,6 @@ def files(folder: Path, *names: str) -> None:
 )
 def test_what_a_glob_matches(glob: str, matching: list[str], others: list[str]) -> None:
     assert [path for path in [*matching, *others] if Glob(glob).matches(path)] == matching
-
-
-# Kinds
 
 
 #: Files by their kind, as long as no folder of theirs says something else.
@@ -164,26 +158,18 @@ def test_hosts_services_and_pythonpath_are_the_project_too(
     )
     monkeypatch.chdir(tmp_path / "work")
     project = WatchedProject.of(loader.load({}, {}, "site.ini"), "site.ini")
-    assert set(project.folders()) == {
-        str(tmp_path / name) for name in ("work", "lib", "one", "two", "three")
-    }
+    names = ("work", "lib", "one", "two", "three")
+    assert set(project.folders()) == {str(tmp_path / name) for name in names}
     assert project.kind(str(tmp_path / "two/index.html")) == "asset"
     assert project.kind(str(tmp_path / "three/x.html")) == "code"
 
 
 def test_what_the_server_writes_does_not_reload_it(tmp_path: Path, of: Of) -> None:
     files(tmp_path, "compiled/x.html.py", "logs/error.html")
-    project = of(
-        pages_modules="compiled",
-        error_log="./logs/error.html",
-        target="pages:.",
-    )
+    project = of(pages_modules="compiled", error_log="./logs/error.html", target="pages:.")
     assert project.kind(str(tmp_path / "compiled/x.html.py")) == ""
     assert project.kind(str(tmp_path / "logs/error.html")) == ""
     assert str(tmp_path / "compiled") not in project.folders()
-
-
-# Whose a module is
 
 
 def test_whose_a_module_is(tmp_path: Path, of: Of) -> None:
@@ -191,30 +177,21 @@ def test_whose_a_module_is(tmp_path: Path, of: Of) -> None:
     files(tmp_path, ".venv/pyvenv.cfg", "env/pyvenv.cfg", "env/bin/tool.py")
     library = os.path.dirname(os.__file__)
 
-    assert project.owns(str(tmp_path / "app.py"))
-    assert project.owns("relative.py")
-    # An editable install's, wherever it lies.
-    assert project.owns("/somewhere/else/src/package/__init__.py")
-
-    assert not project.owns(os.__file__)
-    assert not project.owns(os.path.join(library, "lib-dynload", "_json.so"))
-    assert not project.owns(os.path.join(library, "site-packages", "flask", "__init__.py"))
-    assert not project.owns("/usr/lib/python3/dist-packages/apt.py")
-    assert not project.owns(poorhttp.__file__)
-    assert not project.owns(str(tmp_path / ".venv/lib/python3/site-packages/x.py"))
-    assert not project.owns(str(tmp_path / ".venv/x.py"))
-    assert not project.owns(str(tmp_path / "env/bin/tool.py"))
-    assert not project.owns(None)
-    assert not project.owns("<frozen os>")
-    assert not project.owns(pytest.__file__)
-
+    # An editable install is one of the project's, wherever it lies.
+    own = (str(tmp_path / "app.py"), "relative.py", "/somewhere/else/src/package/__init__.py")
+    others = (
+        *(None, "<frozen os>", os.__file__, poorhttp.__file__, pytest.__file__),
+        os.path.join(library, "lib-dynload", "_json.so"),
+        os.path.join(library, "site-packages", "flask", "__init__.py"),
+        "/usr/lib/python3/dist-packages/apt.py",
+        str(tmp_path / ".venv/lib/python3/site-packages/x.py"),
+        *(str(tmp_path / ".venv/x.py"), str(tmp_path / "env/bin/tool.py")),
+    )
+    assert [path for path in (*own, *others) if project.owns(path)] == [*own]
     assert project.kind(os.path.join(library, "site-packages", "flask", "app.py")) == "outside"
     assert project.kind(os.path.join(library, "site-packages", "flask", "x.json")) == ""
     assert project.kind("/somewhere/else/src/package/x.py") == "code"
     assert project.kind("/somewhere/else/src/package/x.html") == ""
-
-
-# Folders
 
 
 def test_folders_without_a_source_are_not_watched(tmp_path: Path, of: Of) -> None:
@@ -251,6 +228,5 @@ def test_links_are_followed_and_no_folder_is_watched_twice(tmp_path: Path, of: O
     (tmp_path / "work/same").symlink_to("a")
     (tmp_path / "work/shared").symlink_to("../elsewhere")
     (tmp_path / "work/broken").symlink_to("nowhere")
-    assert of(tmp_path / "work").folders() == [
-        str(tmp_path / name) for name in ("work", "work/a", "work/shared", "work/shared/deep")
-    ]
+    names = ("work", "work/a", "work/shared", "work/shared/deep")
+    assert of(tmp_path / "work").folders() == [str(tmp_path / name) for name in names]

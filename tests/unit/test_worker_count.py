@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 CPUS, LEAST, MOST, THREADS = 4.0, 4, 32, 8
 
 
+@dataclass
 class Load:
     """Clients that send their next request when they have the response.
 
@@ -23,21 +25,12 @@ class Load:
     of the cgroup does not allow.
     """
 
-    def __init__(
-        self,
-        clients: int,
-        computes: float = 0.0,
-        waits: float = 0.0,
-        others: float = 0.0,
-        room: int = MOST,
-        more: float = 0.0,
-    ) -> None:
-        self.clients = clients
-        self.computes = computes
-        self.waits = waits
-        self.others = others
-        self.room = room
-        self.more = more
+    clients: int
+    computes: float = 0.0
+    waits: float = 0.0
+    others: float = 0.0
+    room: int = MOST
+    more: float = 0.0
 
     def share(self) -> float:
         """The part of a request for which it computes."""
