@@ -9,11 +9,10 @@ import ctypes
 import os
 import platform
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import cast
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
 
 #: Numbers of the system calls, and that of seccomp(2).
 NUMBERS = {
@@ -53,15 +52,13 @@ def large() -> Iterator[bytes]:
         yield b"0123456789" * 10_000
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Send the file FILE in the way of the path."""
     path, file = environ["PATH_INFO"], os.environ["FILE"]
     if path == "/named":
         start_response("200 OK", [("X-Sendfile", file)])
         return []
-    start_response("200 OK", [("Content-Type", "text/plain")])
+    start_response("200 OK", [TEXT])
     if path == "/wrapped":
-        opened = open(file, "rb")  # noqa: SIM115
-        wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](opened)
-        return wrapped
+        return cast("Pieces", environ["wsgi.file_wrapper"](open(file, "rb")))
     return large() if path == "/large" else [b"other"]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from flask import Flask
 from flask_sock import Sock
 from flask_socketio import SocketIO
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, say
 
 if os.environ.get("WITHOUT_GEVENT_WEBSOCKET"):
     sys.modules["geventwebsocket"] = None  # type: ignore[assignment]
@@ -29,7 +26,6 @@ socketio = SocketIO(flask, async_mode="gevent" if IS_GEVENT else "threading")
 
 @flask.get("/")
 def index() -> str:
-    """A plain page."""
     return f"{threading.active_count()}"
 
 
@@ -47,7 +43,7 @@ def spoken(text: str) -> str:
     return text.upper()
 
 
-def gevent_websocket(environ: WSGIEnvironment) -> Iterable[bytes]:
+def gevent_websocket(environ: Environ) -> Pieces:
     """Echo by the `wsgi.websocket` of gevent-websocket."""
     ws: Any = environ["wsgi.websocket"]
     while not ws.closed:
@@ -58,12 +54,9 @@ def gevent_websocket(environ: WSGIEnvironment) -> Iterable[bytes]:
     return []
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """All of them."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     if environ["PATH_INFO"] == "/offered":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [repr("wsgi.websocket" in environ).encode()]
+        return say(start_response, repr("wsgi.websocket" in environ))
     if environ["PATH_INFO"] == "/gevent":
         return gevent_websocket(environ)
-    answer: Iterable[bytes] = flask(environ, start_response)
-    return answer
+    return cast("Pieces", flask(environ, start_response))
