@@ -190,7 +190,6 @@ def sizes() -> dict[str, int]:
 
 
 def lines(path: Path) -> int:
-    """Lines of a file."""
     return path.read_bytes().count(b"\n")
 
 
@@ -302,7 +301,6 @@ COMMANDS = {"": print_map, "sizes": print_sizes, "shorten": shorten}
 
 
 def main(words: list[str]) -> int:
-    """Run the command."""
     command = COMMANDS.get(" ".join(words))
     if command is None:
         print(__doc__, file=sys.stderr)

@@ -48,10 +48,6 @@ def url(request: HttpRequest) -> HttpResponse:
     )
 
 
-urlpatterns = [
-    path("form", form),
-    path("stream", stream),
-    path("url", url),
-]
+urlpatterns = [path("form", form), path("stream", stream), path("url", url)]
 
 application = get_wsgi_application()

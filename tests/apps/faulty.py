@@ -121,7 +121,6 @@ def ignores_exit(environ: Environ, start_response: StartResponse, what: str) -> 
 
 
 def never(environ: Environ, start_response: StartResponse, what: str) -> Any:
-    """Never call `start_response`."""
     return [b"body"]
 
 

@@ -13,7 +13,6 @@ from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
 
 
 def compute(seconds: float) -> None:
-    """Be busy for so long."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         sum(range(100))

@@ -25,7 +25,6 @@ KEPT: list[object] = []
 
 
 def application(environ: Environ, start_response: StartResponse) -> Pieces:
-    """Do what the path says."""
     way = environ["PATH_INFO"].strip("/")
     sock: Any = environ.get("poorhttp.upgrade")
     if way in ("plain", "offered", "timeout"):
@@ -99,7 +98,6 @@ def read_on(sock: socket.socket, log: object) -> None:
 
 
 def late_answer(sock: socket.socket) -> None:
-    """Answer after the request has ended."""
     with sock:
         while data := sock.recv(100):
             sock.sendall(data)

@@ -96,7 +96,6 @@ def gated_file(environ: Environ, start_response: StartResponse) -> Pieces:
 
 
 def no_headers(environ: Environ, start_response: StartResponse) -> Pieces:
-    """Call `start_response` without headers."""
     call: Callable[..., object] = start_response
     call("200 OK")
     return [b"never"]

@@ -34,7 +34,6 @@ def lock() -> None:
 
 
 def compute() -> None:
-    """Never wait."""
     while True:  # here
         pass  # here
 

@@ -31,7 +31,6 @@ def index() -> str:
 
 @sock.route("/echo")  # type: ignore[untyped-decorator]
 def echo(ws: Any) -> None:
-    """Echo until the client leaves."""
     while True:
         ws.send(ws.receive())
 
@@ -44,7 +43,6 @@ def spoken(text: str) -> str:
 
 
 def gevent_websocket(environ: Environ) -> Pieces:
-    """Echo by the `wsgi.websocket` of gevent-websocket."""
     ws: Any = environ["wsgi.websocket"]
     while not ws.closed:
         message = ws.receive()

@@ -50,7 +50,6 @@ class Place:
 
     @property
     def is_secure(self) -> bool:
-        """Whether it speaks TLS."""
         return self.url.startswith("https:")
 
     def ask(self, path: str) -> str:
@@ -89,7 +88,6 @@ class Client:
     without_tls: str = "h2c"
 
     def is_installed(self) -> bool:
-        """Whether it can be run."""
         if self.program == "httpx":
             with suppress(ImportError):
                 import httpx
@@ -100,7 +98,6 @@ class Client:
 
 
 def found(program: str) -> str | None:
-    """The path of a program."""
     return shutil.which(program) or shutil.which(program, path=":".join(FOLDERS))
 
 

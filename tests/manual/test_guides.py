@@ -62,7 +62,6 @@ def test_page(path: Path) -> None:
 
 
 def written(folder: Path, text: str) -> page.Page:
-    """A page with this text."""
     (folder / "page.md").write_text(text)
     return page.read(folder / "page.md")
 

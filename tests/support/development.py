@@ -57,7 +57,6 @@ def answering(body: str, first: str = "") -> str:
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Make files below a folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +126,6 @@ class ProjectFolder:
 
 
 def version(server: Server) -> str:
-    """The version that answers one request."""
     return str(server.get("/").json()["version"])
 
 

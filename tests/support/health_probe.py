@@ -58,7 +58,6 @@ class Probe:
         join(self._thread)
 
     def wait_more(self, answers: int = 20) -> None:
-        """Wait for so many more answers."""
         before = self.told.total()
         wait_for(lambda: self.told.total() >= before + answers, f"{answers} more answers")
 

@@ -74,7 +74,6 @@ class Load:
         wait_for(lambda: self.answers[version], f"an answer of version {version}")
 
     def wait_more(self, answers: int) -> None:
-        """Wait for so many more answers."""
         before = self.answers.total()
         wait_for(lambda: self.answers.total() >= before + answers, f"{answers} more answers")
 

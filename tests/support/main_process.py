@@ -48,7 +48,6 @@ class MainProcess:
         assert "Traceback" not in log, log
 
     def kill(self) -> None:
-        """End all of it."""
         for connection in self._connections:
             connection.close()
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -66,7 +65,6 @@ class MainProcess:
         return connection
 
     def tell(self, *words: object) -> None:
-        """Give it a command."""
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(map(str, words)).encode() + b"\n")
         self._process.stdin.flush()
@@ -137,7 +135,6 @@ class MainProcess:
         return other
 
     def has_ended(self, pid: int) -> bool:
-        """Whether a worker has ended."""
         return self.has_printed(f"{pid} ended")
 
     def ended(self, pid: int) -> None:

@@ -77,7 +77,6 @@ class WebServer(Program):
         return True
 
     def stop(self) -> None:
-        """End it."""
         self.process.terminate()
         self.wait()
         self._close()
@@ -115,7 +114,6 @@ class Proxy(WebServer):
         )
 
     def wait_listening(self) -> Proxy:
-        """Wait until it listens."""
         wait_for(self.is_listening, f"{self.program.name} listening")
         return self
 

@@ -92,15 +92,8 @@ def patched(module: str, **values: object) -> tuple[str, ...]:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server: nothing of the tester's own configuration."""
-    theirs = (
-        "POORHTTP_",
-        "PORT",
-        "WEB_CONCURRENCY",
-        "GUNICORN_",
-        "PYTHONWARNINGS",
-        "PYTHONDEVMODE",
-        "PYTHONDONTWRITEBYTECODE",
-    )
+    theirs = ("POORHTTP_", "PORT", "WEB_CONCURRENCY", "GUNICORN_", "PYTHONWARNINGS")
+    theirs += ("PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(theirs)}
     return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
 
@@ -127,11 +120,9 @@ def run(
 
 
 def written(file: IO[bytes], start: int = 0) -> str:
-    """What processes have written to `file`, from byte `start` on.
-
-    Read by position: they write at the offset that they share with us, so it must not be moved.
-    """
+    """What processes have written to `file`, from byte `start` on."""
     size = os.fstat(file.fileno()).st_size
+    # By position: they write at the offset that they share with us, so it must not be moved.
     return os.pread(file.fileno(), size - start, start).decode("utf-8", "backslashreplace")
 
 

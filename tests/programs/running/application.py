@@ -89,7 +89,6 @@ class Application:
 
 
 def names() -> list[str]:
-    """The names of all programs."""
     files = Path(__file__).resolve().parent.parent.glob("*.py")
     return sorted(file.stem for file in files if not file.stem.startswith("__"))
 

@@ -107,13 +107,11 @@ def read_site() -> Iterator[Thing]:
 
 
 def read_part(text: str) -> tuple[int, int]:
-    """First and last position."""
     first, _, last = text.partition("-")
     return int(first), int(last)
 
 
 def read(*paths: Path) -> Iterator[Case]:
-    """The cases of files."""
     file = ""
     options: tuple[str, ...] = ()
     for block in blocks(paths, "options", "static"):

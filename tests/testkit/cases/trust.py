@@ -10,15 +10,8 @@ from tests.testkit.cases.blocks import FOLDER, blocks
 
 #: What a case does not name of these variables is as if nobody had said anything.
 WATCHED = (
-    "REMOTE_ADDR",
-    "REMOTE_PORT",
-    "wsgi.url_scheme",
-    "HTTPS",
-    "HTTP_HOST",
-    "SERVER_NAME",
-    "SERVER_PORT",
-    "SCRIPT_NAME",
-    "PATH_INFO",
+    *("REMOTE_ADDR", "REMOTE_PORT", "wsgi.url_scheme", "HTTPS", "HTTP_HOST"),
+    *("SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "PATH_INFO"),
 )
 
 
