@@ -154,6 +154,7 @@ class Program:
         env: Mapping[str, str] | None = None,
         inherit: tuple[int, ...] = (),
         merged: bool = False,
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         self.process: subprocess.Popen[bytes] | ForkedProcess
         # Closed when the program has been stopped, or killed.
@@ -173,7 +174,7 @@ class Program:
                 words,
                 stdout=self._stdout,
                 stderr=self._stderr,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 cwd=cwd,
                 env=environment(env),
                 pass_fds=inherit,

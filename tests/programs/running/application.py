@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 #: What its clients see: the name of each step, and a value of JSON.
 Steps = Iterator[tuple[str, object]]
@@ -74,6 +75,11 @@ class Application:
     def source(self, name: str) -> Path:
         """The folder of a source distribution."""
         return Path(sys.prefix, "sources", name)
+
+    def report(self) -> Steps:
+        """The outcome of each test in a report of pytest, a step for each."""
+        for case in ElementTree.parse("report.xml").iter("testcase"):
+            yield f"{case.get('classname')}.{case.get('name')}", [each.tag for each in case]
 
     def run(self, *words: str | Path, cwd: str | Path = ".", text: str = "") -> str:
         """The output of a command of the environment or the system, with `text` as its input."""

@@ -33,7 +33,6 @@ class Case:
 
     #: Name of its file, without the ending.
     file: str
-    heading: str
     name: str
     options: tuple[str, ...]
     method: str
@@ -126,7 +125,6 @@ def read(*paths: Path) -> Iterator[Case]:
         holds = [line.encode("latin-1") for line in block.get("holds", ())]
         yield Case(
             file=file,
-            heading=block.heading,
             name=block["name"],
             options=options,
             method=method.decode(),

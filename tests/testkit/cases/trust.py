@@ -21,7 +21,6 @@ class Case:
 
     #: Name of its file, without the ending.
     file: str
-    heading: str
     name: str
     #: Of the server.
     options: tuple[str, ...]
@@ -70,7 +69,6 @@ def read(*paths: Path) -> Iterator[Case]:
             environ["HTTP_HOST"] = None if host == "-" else host
         yield Case(
             file=block.file,
-            heading=block.heading,
             name=block["name"],
             options=options,
             peer=block.get("from", "127.0.0.1"),
