@@ -172,24 +172,13 @@ class Endless:
         self._errors.write(f"closed {self._token}\n")
 
 
-def endless(environ: Environ, start_response: StartResponse, what: str) -> Any:
-    start_response("200 OK", [])
-    return Endless(environ, what)
-
-
-def endless_length(environ: Environ, start_response: StartResponse, what: str) -> Any:
-    start_response("200 OK", [("Content-Length", "10")])
-    return Endless(environ, what)
-
-
-def endless_204(environ: Environ, start_response: StartResponse, what: str) -> Any:
-    start_response("204 No Content", [])
-    return Endless(environ, what)
-
-
-def endless_304(environ: Environ, start_response: StartResponse, what: str) -> Any:
-    start_response("304 Not Modified", [])
-    return Endless(environ, what)
+#: Status and headers of answers that do not end, by their paths.
+ENDLESS = {
+    "endless": ("200 OK", []),
+    "endless_length": ("200 OK", [("Content-Length", "10")]),
+    "endless_204": ("204 No Content", []),
+    "endless_304": ("304 Not Modified", []),
+}
 
 
 def endless_write(environ: Environ, start_response: StartResponse, what: str) -> Any:
@@ -277,4 +266,7 @@ def pid(environ: Environ, start_response: StartResponse, what: str) -> Pieces:
 
 def application(environ: Environ, start_response: StartResponse) -> Any:
     _, name, *what = environ["PATH_INFO"].split("/", 2)
+    if name in ENDLESS:
+        start_response(*ENDLESS[name])
+        return Endless(environ, *what)
     return globals()[name](environ, start_response, *what or [""])

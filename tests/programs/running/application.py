@@ -34,6 +34,8 @@ class Application:
     sources: tuple[str, ...] = ()
     #: Programs and files of Debian packages, by their names in tests/packages.py.
     needs: tuple[str, ...] = ()
+    #: The text of `wsgi.py`, which stands in the folder before `prepare` is called.
+    wsgi = ""
     #: What servers load, written as for gunicorn. Without one, `drive` starts the server.
     target = "wsgi:application"
     #: Workers in the mode `forking`: 1 for a program that keeps its state in its memory.
@@ -57,7 +59,7 @@ class Application:
         self.server = server
 
     def prepare(self) -> None:
-        """Write files and data into the current folder, `wsgi.py` for instance."""
+        """Write files and data into the current folder."""
 
     def command(self) -> list[str]:
         """The command that starts `server`; words of a reference that is not gunicorn differ."""
