@@ -61,6 +61,10 @@ def grouped() -> NoReturn:
         raise group("grouped", [error, KeyError("another")]) from None
 
 
+def leave() -> NoReturn:
+    sys.exit(7)
+
+
 def surrogate() -> NoReturn:
     raise ValueError("half \udcff of it <b>")
 
@@ -99,7 +103,7 @@ FAILURES: dict[str, Callable[[], object]] = {
     "/deep": deep,
     "/chained": chained,
     "/grouped": grouped,
-    "/leave": lambda: sys.exit(7),
+    "/leave": leave,
     "/surrogate": surrogate,
     "/unspeakable": unspeakable,
     "/latin": latin,
