@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, cast
+from typing import Any
 
 from flask import Flask
 from flask_sock import Sock
@@ -57,4 +57,4 @@ def application(environ: Environ, start_response: StartResponse) -> Pieces:
         return say(start_response, repr("wsgi.websocket" in environ))
     if environ["PATH_INFO"] == "/gevent":
         return gevent_websocket(environ)
-    return cast("Pieces", flask(environ, start_response))
+    return flask(environ, start_response)

@@ -92,8 +92,10 @@ def patched(module: str, **values: object) -> tuple[str, ...]:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server: nothing of the tester's own configuration."""
-    theirs = ("POORHTTP_", "PORT", "WEB_CONCURRENCY", "GUNICORN_", "PYTHONWARNINGS")
-    theirs += ("PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE")
+    theirs = (
+        *("POORHTTP_", "PORT", "WEB_CONCURRENCY", "GUNICORN_"),
+        *("PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE"),
+    )
     kept = {key: value for key, value in os.environ.items() if not key.startswith(theirs)}
     return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
 
