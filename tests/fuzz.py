@@ -83,9 +83,9 @@ class Result:
         )
 
 
-def rust(*command: str, timeout: float = 1_800) -> None:
+def rust(*command: str) -> None:
     """Run a command with Rust on its path; CalledProcessError or TimeoutExpired."""
-    subprocess.run((*RUST, *command), env=ENVIRONMENT, check=True, timeout=timeout)
+    subprocess.run((*RUST, *command), env=ENVIRONMENT, check=True, timeout=1_800)
 
 
 def prepare(targets: list[str]) -> None:
