@@ -9,8 +9,9 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -91,13 +92,7 @@ class Client:
     without_tls: str = "h2c"
 
     def is_installed(self) -> bool:
-        if self.program == "httpx":
-            with suppress(ImportError):
-                import httpx
-
-                return bool(httpx)
-            return False
-        return found(self.program) is not None
+        return bool(find_spec("httpx") if self.program == "httpx" else found(self.program))
 
 
 def found(program: str) -> str | None:
