@@ -45,7 +45,6 @@ OUTCOMES = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
     parser.add_argument("--full", action="store_true", help="every test in every mode it has")
     # Tests wait for servers, clocks and each other more than they compute.

@@ -76,17 +76,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "long",
-    settings.get_profile("quick"),
-    derandomize=False,
-    max_examples=5_000,
-    print_blob=True,
+    "long", settings.get_profile("quick"), derandomize=False, max_examples=5_000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare our options."""
     parser.addoption("--full", action="store_true", help="every test in every mode it has")
     parser.addoption("--outcomes", help="a file for the numbers of tests by outcome, as JSON")
 
@@ -223,10 +218,7 @@ def serve(mode: str, request: pytest.FixtureRequest) -> Iterator[Serve]:
     more = alone(mode) if getattr(request.module, "ALONE", False) is True else ()
 
     def start(
-        app: str,
-        *options: str,
-        tracebacks: bool = False,
-        bind: tuple[str, ...] = ("127.0.0.1:0",),
+        app: str, *options: str, tracebacks: bool = False, bind: tuple[str, ...] = ("127.0.0.1:0",)
     ) -> Server:
         key = (app, options, tracebacks, bind)
         if key not in running:

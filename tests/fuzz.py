@@ -35,24 +35,9 @@ FUZZ = ROOT / "core" / "fuzz"
 WORK = ROOT / "core" / "target" / "fuzz"
 FINDINGS = FUZZ / "findings"
 TARGETS = (
-    "head",
-    "body",
-    "connection",
-    "response",
-    "conditional_fields",
-    "forwarded",
-    "proxy_protocol",
-    "gateway",
-    "tls_session",
-    "streamed",
-    "upgrade",
-    "websocket",
-    "compress",
-    "compressed_fields",
-    "hpack",
-    "http2",
-    "http2_calls",
-    "http2_session",
+    *("head", "body", "connection", "response", "conditional_fields", "forwarded"),
+    *("proxy_protocol", "gateway", "tls_session", "streamed", "upgrade", "websocket"),
+    *("compress", "compressed_fields", "hpack", "http2", "http2_calls", "http2_session"),
 )
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace
@@ -98,9 +83,9 @@ class Result:
         )
 
 
-def rust(*command: str, timeout: float = 1_800) -> None:
+def rust(*command: str) -> None:
     """Run a command with Rust on its path; CalledProcessError or TimeoutExpired."""
-    subprocess.run((*RUST, *command), env=ENVIRONMENT, check=True, timeout=timeout)
+    subprocess.run((*RUST, *command), env=ENVIRONMENT, check=True, timeout=1_800)
 
 
 def prepare(targets: list[str]) -> None:
@@ -127,18 +112,8 @@ def prepare(targets: list[str]) -> None:
 def corpus(what: str, folder: Path) -> None:
     """Let `core/fuzz/src/bin/corpus.rs` read or write."""
     manifest = ("--manifest-path", str(ROOT / "core" / "Cargo.toml"))
-    rust(
-        "cargo",
-        "run",
-        "--quiet",
-        *manifest,
-        "-p",
-        "poorhttp-fuzz",
-        "--bin",
-        "corpus",
-        what,
-        str(folder),
-    )
+    program = ("-p", "poorhttp-fuzz", "--bin", "corpus")
+    rust("cargo", "run", "--quiet", *manifest, *program, what, str(folder))
 
 
 def binary(target: str) -> Path:
@@ -161,22 +136,16 @@ def with_libfuzzer(target: str, seconds: float) -> Result:
         "timeout": 10,
         "print_final_stats": 1,
     }
-    command = [
-        str(binary(target)),
-        str(folder),
-        *(f"-{name}={value}" for name, value in options.items()),
-    ]
+    words = [f"-{name}={value}" for name, value in options.items()]
+    command = [str(binary(target)), str(folder), *words]
     start = time.monotonic()
     with log.open("wb") as output:
         subprocess.run(command, env=ENVIRONMENT, stderr=output, check=False, timeout=seconds + 600)
     took = time.monotonic() - start
     text = log.read_text("utf-8", "replace")
     executions = re.search(r"stat::number_of_executed_units: (\d+)", text)
-    findings = tuple(
-        sorted(
-            path for path in set(FINDINGS.iterdir()) - before if path.name.startswith(f"{target}-")
-        )
-    )
+    new = sorted(set(FINDINGS.iterdir()) - before)
+    findings = tuple(path for path in new if path.name.startswith(f"{target}-"))
     for path in findings:
         shutil.copy(log, path.with_name(path.name + ".log"))
         sys.stderr.write("".join(re.findall(r"panicked at .*\n.*\n.*\n.*\n", text)))
@@ -219,12 +188,10 @@ class Breeder:
             octets[self.random.randrange(len(octets))] = self.random.randrange(256)
 
     def insert(self, octets: bytearray) -> None:
-        """A token somewhere."""
         at = self.random.randint(0, len(octets))
         octets[at:at] = self.random.choice(self.tokens)
 
     def delete(self, octets: bytearray) -> None:
-        """A part is left out."""
         del octets[self.span(octets)]
 
     def repeat(self, octets: bytearray) -> None:
@@ -295,7 +262,6 @@ OWN = {"h11": with_h11, "admin": with_admin}
 
 
 def run(target: str, seconds: float) -> Result:
-    """Run one target, and say so."""
     result = OWN[target](seconds) if target in OWN else with_libfuzzer(target, seconds)
     print(result, flush=True)
     return result
@@ -334,9 +300,8 @@ def main() -> None:
     targets = arguments.targets or [*TARGETS, *OWN]
     if programs := [target for target in targets if target not in OWN]:
         prepare(programs)
-    print(
-        f"{'target':<12}{'executions':>12}{'seconds':>9}{'corpus':>9}{'findings':>10}", flush=True
-    )
+    head = f"{'target':<12}{'executions':>12}{'seconds':>9}{'corpus':>9}{'findings':>10}"
+    print(head, flush=True)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(lambda target: run(target, arguments.seconds), targets))
     found = [path for result in results for path in result.findings]

@@ -40,7 +40,6 @@ WAYS = ("h2c", "h2c --strict", "TLS", "TLS --strict")
 
 
 def built() -> Path:
-    """The program, built once."""
     program = ROOT / "build" / "h2spec" / "h2spec"
     if program.exists():
         return program

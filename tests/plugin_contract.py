@@ -33,7 +33,7 @@ API = {"Server", "serve", "__version__"}
 FOR_OTHERS = {
     "poorhttp.config.options.option": {"WordList"},
     "poorhttp.targets.target": {
-        *("CALLABLE", "CODE", "CONFIGURATION", "FILES", "PROGRAMS", "TEMPLATES"),
+        *("CALLABLE", "CODE", "CONFIGURATION", "FILES", "PROGRAMS", "TEMPLATES")
     },
 }
 
@@ -112,7 +112,6 @@ def table() -> str:
 
 
 def write() -> None:
-    """Write the table into the page."""
     page = PAGE.read_text(encoding="utf-8")
     before, mark, _ = page.partition("| module | names | |\n")
     assert mark, "the page has no table"

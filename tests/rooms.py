@@ -3,7 +3,6 @@
 python -m tests.rooms            rooms from below with lines, arrows, faults; a picture of them, and
                                  that of the reactor in docs/internals/architecture.md
 python -m tests.rooms sizes      a line for each room with its size
-python -m tests.rooms shorten    takes out of tests/known_faults.txt what is no longer wrong
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ PICTURE = ROOT / "build/map.svg"
 
 #: The page with the picture of the rooms of the reactor.
 ARCHITECTURE = ROOT / "docs/internals/architecture.md"
-
-KNOWN_FAULTS = ROOT / "tests/known_faults.txt"
 
 
 def room(module: str) -> str:
@@ -138,7 +135,7 @@ def rust_room(file: str) -> str:
     return file.partition("/")[0]
 
 
-#: The kinds of faults that tests/known_faults.txt may list.
+#: What must not be, by its kind.
 FAULTS: dict[str, Callable[[], Iterator[str]]] = {
     "arrow up": arrows_up,
     "in a large circle": in_large_circles,
@@ -146,31 +143,6 @@ FAULTS: dict[str, Callable[[], Iterator[str]]] = {
     "in a large circle of Rust": in_large_circles_of_rust,
     "methods in another room": spread_types,
 }
-
-
-def faults() -> set[str]:
-    """All faults there are, a line for each: the kind and what is wrong."""
-    return {f"{kind}: {each}" for kind, found in FAULTS.items() for each in found()}
-
-
-def known_faults() -> set[str]:
-    """The faults that are known and not mended yet."""
-    if not KNOWN_FAULTS.exists():
-        return set()
-    lines = KNOWN_FAULTS.read_text(encoding="utf-8").splitlines()
-    # A merge may have left its marks: `shorten` is run after it.
-    return {line for line in lines if line.partition(":")[0] in FAULTS}
-
-
-def shorten() -> int:
-    """Write the list of known faults without those that are gone; name those that are new."""
-    there, known = faults(), known_faults()
-    KNOWN_FAULTS.write_text(
-        "".join(f"{each}\n" for each in sorted(there & known)), encoding="utf-8"
-    )
-    for each in sorted(there - known):
-        print(f"new: {each}", file=sys.stderr)
-    return 1 if there - known else 0
 
 
 def sizes() -> dict[str, int]:
@@ -190,7 +162,6 @@ def sizes() -> dict[str, int]:
 
 
 def lines(path: Path) -> int:
-    """Lines of a file."""
     return path.read_bytes().count(b"\n")
 
 
@@ -200,7 +171,7 @@ def in_order(rooms: Iterable[str]) -> list[str]:
     return sorted(rooms, key=lambda name: (places.get(name, len(ORDER)), name))
 
 
-def print_sizes() -> int:
+def print_sizes() -> None:
     """Print a line for each room with its size; for the core and the plug-ins, the sums."""
     found = sizes()
     of_core = sum(size for name, size in found.items() if name in ORDER)
@@ -208,10 +179,9 @@ def print_sizes() -> int:
     for name in in_order(found):
         print(f"{found[name]:7,} {name}")
     print(f"{of_core:7,} lines of Python in the core, {of_plugins:,} in plug-ins")
-    return 0
 
 
-def print_map() -> int:
+def print_map() -> None:
     """Print rooms with sizes and arrows, then what is wrong."""
     found = sizes()
     arrows = between(graph(), room)
@@ -219,24 +189,14 @@ def print_map() -> int:
     for name in in_order(arrows):
         to = [f"^{each}" if is_up(name, each) else each for each in in_order(arrows[name])]
         print(f"{found.get(name, 0):7,} {name:18} {', '.join(to)}")
-    print(f"\nArrows up ({len(list(arrows_up()))}):")
-    for each in sorted(arrows_up()):
-        print(f"  {each}")
-    large = [circle for circle in circles(graph()) if len(circle) > MOST_IN_A_CIRCLE]
-    print(f"\nCircles of more than {MOST_IN_A_CIRCLE} files ({len(large)}):")
-    for circle in large:
-        print(f"  {len(circle)}: {', '.join(circle)}")
-    names = sorted(names_of_plugins())
-    print(f"\nNames of plug-ins in the core ({len(names)}):")
-    for each in names:
-        print(f"  {each}")
+    for kind, faults in FAULTS.items():
+        print(f"\nFaults, {kind}:", *(sorted(faults()) or ["none"]), sep="\n  ")
     for crate_name, crate in crates().items():
         print_crate(crate_name, crate)
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(draw(), encoding="utf-8")
     ARCHITECTURE.write_text(with_reactor(ARCHITECTURE.read_text(encoding="utf-8")), "utf-8")
     print(f"\nDrawn: {PICTURE.relative_to(ROOT)}, {ARCHITECTURE.relative_to(ROOT)}")
-    return 0
 
 
 def draw() -> str:
@@ -298,17 +258,5 @@ def print_crate(name: str, crate: Crate) -> None:
                 print(f"  circle {how}, {len(circle)}: {', '.join(circle)}")
 
 
-COMMANDS = {"": print_map, "sizes": print_sizes, "shorten": shorten}
-
-
-def main(words: list[str]) -> int:
-    """Run the command."""
-    command = COMMANDS.get(" ".join(words))
-    if command is None:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return command()
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    print_sizes() if sys.argv[1:] == ["sizes"] else print_map()

@@ -20,15 +20,8 @@ CRATES = sorted(path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml"
 
 
 @pytest.mark.parametrize("kind", rooms.FAULTS)
-def test_no_fault_but_known_ones(kind: str) -> None:
-    """Faults that are not mended yet stand in tests/known_faults.txt, which only gets shorter.
-
-    `python -m tests.rooms shorten` takes out what is mended, also after a merge.
-    """
-    there = {f"{kind}: {each}" for each in rooms.FAULTS[kind]()}
-    known = {each for each in rooms.known_faults() if each.startswith(f"{kind}: ")}
-    assert sorted(there - known) == [], "new: `make map` shows all"
-    assert sorted(known - there) == [], "mended: python -m tests.rooms shorten"
+def test_no_fault(kind: str) -> None:
+    assert sorted(rooms.FAULTS[kind]()) == [], "`make map` shows all"
 
 
 def test_each_room_has_its_place() -> None:
@@ -63,9 +56,6 @@ def test_the_picture_of_the_rooms() -> None:
     assert list(dict.fromkeys(drawn)) == [each for each in reversed(rooms.ORDER) if each != "top"]
     packages = {path.parent.name for path in ROOT.glob("poorhttp/plugins/*/__init__.py")}
     assert set(re.findall(r"\w+", picture.split('"')[1])) == packages - {"aliases"}
-
-
-# Tests and the load lab
 
 
 # Rust

@@ -7,13 +7,9 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-Message = dict[str, Any]
+from tests.apps.wsgi import Environ, Pieces, StartResponse, say
 
 #: What has happened, for `/events`.
 EVENTS: list[str] = []
@@ -102,16 +98,15 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await send({"type": "http.response.body", "body": b"some", "more_body": True})
         elif query == "behind":
             await answer("all")
-        elif query in ("nothing", "cancelled"):
-            if query == "cancelled":
-                raise asyncio.CancelledError
+        elif query == "cancelled":
+            raise asyncio.CancelledError
+        elif query == "nothing":
             return
         elif query == "order":
             await send({"type": "http.response.body"})
         elif query == "split":
-            await send(
-                {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b\r\nc: d")]}
-            )
+            start = {"type": "http.response.start", "status": 200}
+            await send({**start, "headers": [(b"a", b"b\r\nc: d")]})
         raise RuntimeError(f"meant to fail: {query}")
     elif path == "/context":
         before = NUMBER.get()
@@ -197,10 +192,9 @@ def note(what: str) -> None:
             file.write(f"{what}\n")
 
 
-def wsgi(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def wsgi(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with the thread, and what the environ says of threads and paths."""
     main = threading.current_thread() is threading.main_thread()
-    start_response("200 OK", [("Content-Type", "text/plain")])
     length = len(environ["wsgi.input"].read())
     paths = environ["SCRIPT_NAME"], environ["PATH_INFO"]
-    return [repr((main, *paths, length)).encode()]
+    return say(start_response, repr((main, *paths, length)))

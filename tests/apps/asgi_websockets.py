@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-Message = dict[str, Any]
-
 #: What has happened, for `/events`.
 EVENTS: list[str] = []
 

@@ -13,52 +13,35 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from poorhttp.targets import load
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, two_pieces
 
 echo = load("tests/apps/echo.py")
 answers = load("tests/apps/answers.py")
 
-TEXT = ("Content-Type", "text/plain")
-
-
-def pieces(path: Path) -> Iterator[bytes]:
-    """The pieces of an answer."""
-    yield b"first\n"
-    while not path.exists():
-        time.sleep(0.002)
-    yield b"second\n"
-
 
 def streamed(size: int) -> Iterator[bytes]:
-    """Octets in pieces."""
     piece = bytes(range(250)) * 40
     for start in range(0, size, len(piece)):
         yield piece[: size - start]
 
 
 def cut() -> Iterator[bytes]:
-    """A piece, and nothing more."""
     yield b"0123456789" * 1_000
     raise RuntimeError("in the middle")
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer with one of them."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
     if path.startswith("/answers/"):
         return answers({**environ, "PATH_INFO": path.removeprefix("/answers")}, start_response)
     match path:
         case "/pieces":
-            start_response("200 OK", [TEXT, ("X-Accel-Buffering", "no")])
-            return pieces(Path(query))
+            return two_pieces(start_response, query)
         case "/large":
             start_response("200 OK", [TEXT])
             return [b"".join(streamed(int(query)))]
@@ -67,8 +50,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
             return streamed(int(query))
         case "/file":
             start_response("200 OK", [TEXT])
-            wrapper = environ["wsgi.file_wrapper"]
-            return cast("Iterable[bytes]", wrapper(Path(query).open("rb")))
+            return cast("Pieces", environ["wsgi.file_wrapper"](Path(query).open("rb")))
         case "/raises":
             raise RuntimeError("at once")
         case "/cut":

@@ -34,8 +34,6 @@ def form(request: HttpRequest) -> HttpResponse:
 
 
 def stream(request: HttpRequest) -> StreamingHttpResponse:
-    """Pieces, made while they are sent."""
-
     def pieces() -> Iterator[str]:
         for number in range(1_000):
             yield f"{number} {request.path}\n"
@@ -50,10 +48,6 @@ def url(request: HttpRequest) -> HttpResponse:
     )
 
 
-urlpatterns = [
-    path("form", form),
-    path("stream", stream),
-    path("url", url),
-]
+urlpatterns = [path("form", form), path("stream", stream), path("url", url)]
 
 application = get_wsgi_application()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from wsgiref.validate import validator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 
-def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def echo(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with `environ` (what is text, number or truth value in it) and `body` as Latin-1.
 
     Each call leaves a line `ran METHOD PATH` in the log: a test can see one that must not be.
@@ -20,9 +17,8 @@ def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[by
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     plain = {key: value for key, value in environ.items() if isinstance(value, (str, int, tuple))}
     answer = json.dumps({"environ": plain, "body": body.decode("latin-1")}).encode()
-    start_response(
-        "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))]
-    )
+    fields = [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))]
+    start_response("200 OK", fields)
     return [answer]
 
 

@@ -1,8 +1,7 @@
 """An application with work at the end of its process, logged as lines in `$ENDING`.
 
-Each is a word and the process that has written it. A request is a word too, `request`, that is
-held back by a buffering logging handler, and a span of OpenTelemetry, `span`,
-if $SPANS is set.
+Each is a word and the process that has written it. A request is a word too, `request`, that is held
+back by a buffering logging handler, and a span of OpenTelemetry, `span`, if $SPANS is set.
 """
 
 from __future__ import annotations
@@ -15,16 +14,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import IO
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import IO
-
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 #: Long enough that nothing is exported but at the end.
 NEVER = 3_600_000
@@ -39,10 +35,7 @@ def note(word: str, times: int = 1) -> None:
 
 
 class Handler(logging.Handler):
-    """Where records end."""
-
     def emit(self, record: logging.LogRecord) -> None:
-        """Note a record."""
         note(record.getMessage())
 
 
@@ -59,10 +52,7 @@ def tracing() -> Callable[[], AbstractContextManager[object]]:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
     class Exporter(SpanExporter):
-        """Where spans end."""
-
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            """Note spans."""
             note("span", len(spans))
             return SpanExportResult.SUCCESS
 
@@ -101,7 +91,7 @@ def wait() -> None:
     note("thread")
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with the process; what stands for `/fork/exit` is done by a fork."""
     path = environ["PATH_INFO"]
     if path.startswith("/fork/"):

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
 
 
-def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer with all keys."""
-    told = {key: repr(value) for key, value in environ.items()}
-    start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps(told).encode()]
+def app(environ: Environ, start_response: StartResponse) -> Pieces:
+    return tell(start_response, {key: repr(value) for key, value in environ.items()})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.apps.wsgi import Environ, Pieces, StartResponse, wait_for_file
 
 #: Set by `/end`: streams and handlers that wait end.
 ended = threading.Event()
@@ -39,16 +40,15 @@ def ticks() -> Iterator[bytes]:
         time.sleep(0.05)
 
 
-def asked(environ: dict[str, Any]) -> Iterator[bytes]:
+def asked(environ: Environ) -> Iterator[bytes]:
     """Send a piece, and then whether the client has left, once the file of the query exists."""
     yield b"begun\n"
-    while not os.path.exists(environ["QUERY_STRING"]):
-        time.sleep(0.01)
+    wait_for_file(environ["QUERY_STRING"])
     keys = ("poorhttp.client_disconnected", "waitress.client_disconnected")
     yield repr([environ[key]() for key in keys]).encode()
 
 
-def left(environ: dict[str, Any]) -> Iterator[bytes]:
+def left(environ: Environ) -> Iterator[bytes]:
     """Ask whether the client has left until it has."""
     seen[:] = [environ["poorhttp.client_disconnected"]()]
     yield b"begun\n"
@@ -59,21 +59,11 @@ def left(environ: dict[str, Any]) -> Iterator[bytes]:
 
 def elsewhere(ask: Callable[[], bool]) -> str:
     """Return the message of the error that another thread gets."""
-    found: list[str] = []
-
-    def call() -> None:
-        try:
-            ask()
-        except RuntimeError as error:
-            found.append(str(error))
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    return found[0]
+    with ThreadPoolExecutor(1) as another:
+        return str(another.submit(ask).exception())
 
 
-def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     path = environ["PATH_INFO"]
     if path in ("/before", "/computed", "/events", "/written"):
         threads[path] = threading.current_thread()

@@ -12,12 +12,7 @@ from poorhttp import targets
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.debug.load_error_page import load_error_page
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, WSGIApplication
 
 #: Applications of requests, by their targets.
 loaded: dict[str, WSGIApplication] = {}
@@ -33,7 +28,7 @@ def load(target: str) -> WSGIApplication:
         return load_error_page(error, settings)
 
 
-def of_request(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def of_request(environ: Environ, start_response: StartResponse) -> Pieces:
     target = environ["HTTP_X_TARGET"]
     if target not in loaded:
         loaded[target] = load(target)

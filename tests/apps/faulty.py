@@ -7,15 +7,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, enter
 
 
 class Mute(Exception):
@@ -26,28 +22,10 @@ class Mute(Exception):
 
 
 def deep(level: int = 0) -> int:
-    """Recurse until it is too deep."""
     return deep(level + 1) + 1
 
 
-def recurse() -> None:
-    """Recurse for real."""
-    deep()
-
-
-def allocate() -> None:
-    """Ask for more memory than there is."""
-    bytearray(1 << 62)
-
-
-def leave() -> None:
-    """End as a script does."""
-    sys.exit("told to exit")
-
-
 def raiser(error: Callable[[], BaseException]) -> Callable[[], None]:
-    """A function that raises."""
-
     def fail() -> None:
         raise error()
 
@@ -55,13 +33,14 @@ def raiser(error: Callable[[], BaseException]) -> Callable[[], None]:
 
 
 #: How it fails, by the query.
-FAILURES: dict[str, Callable[[], None]] = {
+FAILURES: dict[str, Callable[[], object]] = {
     "exception": raiser(lambda: LookupError("told so")),
-    "exit": leave,
+    "exit": lambda: sys.exit("told to exit"),
     "interrupt": raiser(KeyboardInterrupt),
     "generator-exit": raiser(GeneratorExit),
-    "memory": allocate,
-    "recursion": recurse,
+    # More than there is.
+    "memory": lambda: bytearray(1 << 62),
+    "recursion": deep,
     "mute": raiser(Mute),
     "lines": raiser(lambda: ValueError("one\n2026-11-20T00:00:00Z [1] error: forged")),
     "control": raiser(lambda: ValueError("\x1b[2J\rforged")),
@@ -72,7 +51,7 @@ FAILURES: dict[str, Callable[[], None]] = {
 class Failing:
     """An iterable of two pieces that fails where it is told to."""
 
-    def __init__(self, where: str, fail: Callable[[], None]) -> None:
+    def __init__(self, where: str, fail: Callable[[], object]) -> None:
         self._where = where
         self._fail = fail
         self._pieces = iter((b"first ", b"second"))
@@ -94,8 +73,10 @@ class Failing:
         self._at("close")
 
 
-def failing(environ: WSGIEnvironment, start_response: StartResponse, where: str) -> Any:
-    """Fail at a place, in a way."""
+# Each function below is a path: `/function/what?query`.
+
+
+def failing(environ: Environ, start_response: StartResponse, where: str) -> Any:
     fail = FAILURES[environ["QUERY_STRING"]]
     if where == "called":
         fail()
@@ -118,19 +99,18 @@ RETURNED: dict[str, Any] = {
 }
 
 
-def returned(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+def returned(environ: Environ, start_response: StartResponse, what: str) -> Any:
     """Return something else than an iterable of bytes."""
     start_response("200 OK", [])
     return RETURNED[what]
 
 
-def yields_text(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """A generator of text."""
+def yields_text(environ: Environ, start_response: StartResponse, what: str) -> Any:
     start_response("200 OK", [])
     yield "text"
 
 
-def ignores_exit(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+def ignores_exit(environ: Environ, start_response: StartResponse, what: str) -> Any:
     """A generator that cannot be closed; the length says that its first piece is all."""
     start_response("200 OK", [("Content-Length", "6")])
     try:
@@ -140,25 +120,23 @@ def ignores_exit(environ: WSGIEnvironment, start_response: StartResponse, what: 
         yield b"going on"
 
 
-def never(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Never call `start_response`."""
+def never(environ: Environ, start_response: StartResponse, what: str) -> Any:
     return [b"body"]
 
 
-def twice(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Call it twice."""
+def twice(environ: Environ, start_response: StartResponse, what: str) -> Any:
     start_response("200 OK", [])
     start_response("200 OK", [])
     return [b"body"]
 
 
-def late(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+def late(environ: Environ, start_response: StartResponse, what: str) -> Any:
     """Call it when content has been given already."""
     yield b"body"
     start_response("200 OK", [])
 
 
-def late_again(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+def late_again(environ: Environ, start_response: StartResponse, what: str) -> Any:
     """Call it again when content has been sent."""
     start_response("200 OK", [])
     yield b"first "
@@ -171,7 +149,7 @@ def late_again(environ: WSGIEnvironment, start_response: StartResponse, what: st
 class Endless:
     """Pieces without end; what is said to the log tells where it is. `what`: SECONDS,OCTETS."""
 
-    def __init__(self, environ: WSGIEnvironment, what: str) -> None:
+    def __init__(self, environ: Environ, what: str) -> None:
         self._errors = environ["wsgi.errors"]
         self._token = environ["QUERY_STRING"]
         seconds, octets = what.split(",")
@@ -194,32 +172,16 @@ class Endless:
         self._errors.write(f"closed {self._token}\n")
 
 
-def endless(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Never end."""
-    start_response("200 OK", [])
-    return Endless(environ, what)
+#: Status and headers of answers that do not end, by their paths.
+ENDLESS = {
+    "endless": ("200 OK", []),
+    "endless_length": ("200 OK", [("Content-Length", "10")]),
+    "endless_204": ("204 No Content", []),
+    "endless_304": ("304 Not Modified", []),
+}
 
 
-def endless_length(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Never end, although a length is declared."""
-    start_response("200 OK", [("Content-Length", "10")])
-    return Endless(environ, what)
-
-
-def endless_204(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Never end, although there is no content."""
-    start_response("204 No Content", [])
-    return Endless(environ, what)
-
-
-def endless_304(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Never end, although there is no content."""
-    start_response("304 Not Modified", [])
-    return Endless(environ, what)
-
-
-def endless_write(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """Never end to call write()."""
+def endless_write(environ: Environ, start_response: StartResponse, what: str) -> Any:
     write = start_response("200 OK", [])
     pieces = Endless(environ, what)
     try:
@@ -229,14 +191,14 @@ def endless_write(environ: WSGIEnvironment, start_response: StartResponse, what:
         pieces.close()
 
 
-def exact(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterator[bytes]:
+def exact(environ: Environ, start_response: StartResponse, what: str) -> Iterator[bytes]:
     """Do something behind the last piece, with which the declared length is reached."""
     start_response("200 OK", [("Content-Length", "4")])
     yield b"body"
     environ["wsgi.errors"].write(f"behind {environ['QUERY_STRING']}\n")
 
 
-def pause(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterator[bytes]:
+def pause(environ: Environ, start_response: StartResponse, what: str) -> Iterator[bytes]:
     """Have nothing to send at first."""
     start_response("200 OK", [])
     for _ in range(5):
@@ -256,15 +218,14 @@ DEATHS: dict[str, Callable[[], object]] = {
 }
 
 
-def die(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
-    """End the process in a way."""
+def die(environ: Environ, start_response: StartResponse, what: str) -> Any:
     return DEATHS[what]()
 
 
 KEPT: list[object] = []
 
 
-def keep(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+def keep(environ: Environ, start_response: StartResponse, what: str) -> Any:
     """Answer, in the way of `what`, and keep what belongs to the request."""
     KEPT.append(start_response)
     start_response("200 OK", [])
@@ -273,7 +234,7 @@ def keep(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> 
     return [b"kept"] if what == "list" else iter([b"kept"])
 
 
-def fail_beside(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+def fail_beside(environ: Environ, start_response: StartResponse, what: str) -> Any:
     """Fail while a thread of its own writes the response."""
     write = start_response("200 OK", [])
     begun = threading.Event()
@@ -289,51 +250,23 @@ def fail_beside(environ: WSGIEnvironment, start_response: StartResponse, what: s
     raise LookupError("told so")
 
 
-def wait(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterable[bytes]:
+def wait(environ: Environ, start_response: StartResponse, what: str) -> Pieces:
     """Answer as soon as the file of the query exists; if `what` is a way to die, die instead."""
-    environ["wsgi.errors"].write(f"entered {environ['QUERY_STRING']}\n")
-    while not Path(environ["QUERY_STRING"]).exists():
-        time.sleep(0.005)
+    enter(environ, environ["QUERY_STRING"])
     if what:
         DEATHS[what]()
     start_response("200 OK", [])
     return [b"waited"]
 
 
-def pid(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterable[bytes]:
-    """The process that answers."""
+def pid(environ: Environ, start_response: StartResponse, what: str) -> Pieces:
     start_response("200 OK", [])
     return [str(os.getpid()).encode()]
 
 
-PATHS: dict[str, Callable[[WSGIEnvironment, Any, str], Any]] = {
-    function.__name__: function
-    for function in (
-        failing,
-        returned,
-        yields_text,
-        ignores_exit,
-        never,
-        twice,
-        late,
-        late_again,
-        endless,
-        endless_length,
-        endless_204,
-        endless_304,
-        endless_write,
-        exact,
-        pause,
-        die,
-        keep,
-        fail_beside,
-        wait,
-        pid,
-    )
-}
-
-
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """Do what the path says: `/function/what?query`."""
+def application(environ: Environ, start_response: StartResponse) -> Any:
     _, name, *what = environ["PATH_INFO"].split("/", 2)
-    return PATHS[name](environ, start_response, *what or [""])
+    if name in ENDLESS:
+        start_response(*ENDLESS[name])
+        return Endless(environ, *what)
+    return globals()[name](environ, start_response, *what or [""])

@@ -21,8 +21,6 @@ def form() -> Response:
 
 @application.get("/stream")
 def stream() -> Response:
-    """Pieces, made while they are sent."""
-
     def pieces() -> Iterator[str]:
         for number in range(1_000):
             yield f"{number} {request.path}\n"

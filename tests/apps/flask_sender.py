@@ -12,5 +12,4 @@ application.config["USE_X_SENDFILE"] = True
 
 @application.get("/<path:name>")
 def send(name: str) -> Response:
-    """A file of the folder."""
     return send_from_directory(os.environ["FILES"], name)

@@ -9,19 +9,16 @@ import posix
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 #: A signal that the application handles itself: its children inherit the handler.
 signal.signal(signal.SIGUSR1, lambda number, frame: None)
 
 
 def square(number: int) -> int:
-    """The work of a pool."""
     return number * number
 
 
@@ -39,26 +36,22 @@ def fork(name: str) -> int:
     return os.fork()
 
 
-def sleep(name: str = "python") -> str:
+def sleep(name: str) -> int:
     """The number of a child that sleeps."""
     pid = fork(name)
-    if pid == 0:
-        while True:
-            time.sleep(1000)
-    return str(pid)
+    while pid == 0:
+        time.sleep(1000)
+    return pid
 
 
 def terminate(name: str) -> str:
     """How a child ends that gets SIGTERM as soon as it exists."""
-    pid = fork(name)
-    if pid == 0:
-        while True:
-            time.sleep(1000)
+    pid = sleep(name)
     os.kill(pid, signal.SIGTERM)
     return str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-def daemon(environ: WSGIEnvironment) -> str:
+def daemon(environ: Environ) -> str:
     """The number of a daemon, which is forked twice and leaves its session."""
     read, write = os.pipe()
     first = os.fork()
@@ -108,17 +101,16 @@ def signals(name: str) -> str:
 
 
 def open_file(fd: str) -> str:
-    """What a descriptor refers to."""
     try:
         return os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
         return "closed"
 
 
-ACTIONS: dict[str, Callable[[WSGIEnvironment], str]] = {
+ACTIONS: dict[str, Callable[[Environ], str]] = {
     "/": lambda environ: str(os.getpid()),
     "/pool": lambda environ: pool(),
-    "/sleep": lambda environ: sleep(environ["QUERY_STRING"]),
+    "/sleep": lambda environ: str(sleep(environ["QUERY_STRING"])),
     "/terminate": lambda environ: terminate(environ["QUERY_STRING"]),
     "/daemon": daemon,
     "/ignored": lambda environ: ignored(),
@@ -127,8 +119,7 @@ ACTIONS: dict[str, Callable[[WSGIEnvironment], str]] = {
 }
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Do what the path says."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     answer = ACTIONS[environ["PATH_INFO"]](environ).encode()
     start_response("200 OK", [("Content-Length", str(len(answer)))])
     return [answer]

@@ -7,42 +7,31 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterable
 from wsgiref.validate import validator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, enter
 
 IMPORTED_IN = os.getpid()
 
 
-def _patched() -> bool:
-    monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and bool(monkey.is_module_patched("socket"))
-
-
 #: Whether gevent had replaced the blocking parts of Python before this module was imported.
-PATCHED_BEFORE_IMPORT = _patched()
+MONKEY = sys.modules.get("gevent.monkey")
+PATCHED_BEFORE_IMPORT = MONKEY is not None and bool(MONKEY.is_module_patched("socket"))
 
 
-def wait(environ: WSGIEnvironment) -> object:
+def wait(environ: Environ) -> object:
     """Note `entered FILE` in the log, then wait until the file (the query) exists."""
-    path = environ["QUERY_STRING"]
-    environ["wsgi.errors"].write(f"entered {path}\n")
-    while not os.path.exists(path):
-        time.sleep(0.002)
+    enter(environ, environ["QUERY_STRING"])
     return "waited"
 
 
-def read(environ: WSGIEnvironment) -> object:
+def read(environ: Environ) -> object:
     """Read a FIFO (the query) in a system call, which no other thread can interrupt."""
     with open(environ["QUERY_STRING"], encoding="utf-8") as file:
         return file.read()
 
 
-def process(environ: WSGIEnvironment) -> object:
+def process(environ: Environ) -> object:
     """What is to be known of this process."""
     return {
         "pid": os.getpid(),
@@ -57,7 +46,7 @@ def process(environ: WSGIEnvironment) -> object:
 
 
 #: Requests for `fork` that are about to fork.
-FORKING: list[WSGIEnvironment] = []
+FORKING: list[Environ] = []
 
 
 def until_a_child_has_ended() -> None:
@@ -70,7 +59,7 @@ def until_a_child_has_ended() -> None:
 os.register_at_fork(after_in_parent=until_a_child_has_ended)
 
 
-def fork(environ: WSGIEnvironment) -> object:
+def fork(environ: Environ) -> object:
     """Fork as careless libraries do: the child ends at once, without any clean-up."""
     FORKING.append(environ)
     child = os.fork()
@@ -80,12 +69,12 @@ def fork(environ: WSGIEnvironment) -> object:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def spawn(environ: WSGIEnvironment) -> object:
+def spawn(environ: Environ) -> object:
     """Start a program that lives on, and that inherits whatever can be inherited."""
     return subprocess.Popen(["sleep", "1000"], close_fds=False).pid
 
 
-def run(environ: WSGIEnvironment) -> object:
+def run(environ: Environ) -> object:
     """Run a program and take its output."""
     return subprocess.run(["echo", "done"], capture_output=True, text=True, check=True).stdout
 
@@ -93,12 +82,11 @@ def run(environ: WSGIEnvironment) -> object:
 PATHS = {f"/{function.__name__}": function for function in (wait, read, process, fork, spawn, run)}
 
 
-def gate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def gate(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with what the function of the path returns, as JSON."""
     body = json.dumps(PATHS[environ["PATH_INFO"]](environ)).encode()
-    start_response(
-        "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-    )
+    fields = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    start_response("200 OK", fields)
     return [body]
 
 

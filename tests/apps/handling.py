@@ -6,13 +6,10 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import NoReturn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 FAILED = "500 Failed"
 
@@ -37,15 +34,12 @@ def in_thread() -> None:
     thread.join()
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer by the path, which says how the exception is handled."""
     path = environ["PATH_INFO"].strip("/")
     errors = environ["wsgi.errors"]
     handle: dict[str, Callable[[], object]] = {
-        "logged": lambda: shop.exception("failed"),
-        "json": lambda: shop.exception("failed"),
-        "fine": lambda: shop.exception("failed"),
-        "busy": lambda: shop.exception("failed"),
+        **dict.fromkeys(("logged", "json", "fine", "busy"), lambda: shop.exception("failed")),
         "printed": traceback.print_exc,
         "written": lambda: errors.write(traceback.format_exc()),
         "thread": in_thread,

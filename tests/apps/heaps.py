@@ -5,11 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 LIBC = ctypes.CDLL(None)
 LIBC.fdopen.restype = ctypes.c_void_p
@@ -31,9 +28,8 @@ def heaps() -> int:
         return file.read().count(b"<heap nr=")
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer `/` by threads that have all taken memory, and `/heaps` with the number of heaps."""
-    body = b""
     if environ["PATH_INFO"] == "/heaps":
         body = str(heaps()).encode()
     else:

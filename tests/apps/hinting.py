@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, wait_for_file
 
 LINK = ("Link", "</style.css>; rel=preload; as=style")
 OTHER = ("Link", "</page.js>; rel=preload; as=script")
@@ -23,21 +17,19 @@ REFUSED = {
 }
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Send hints, and then `done`."""
     hint, log = environ["wsgi.early_hints"], environ["wsgi.errors"]
     name, query = environ["PATH_INFO"][1:], environ["QUERY_STRING"]
-    fields = [("Content-Type", "text/plain"), ("Content-Length", "4")]
-    text = b"done"
+    fields = [TEXT, ("Content-Length", "4")]
     if name == "gate":
         hint([LINK])
         hint([OTHER, ("X-Other", "1")])
-        while not os.path.exists(query):
-            time.sleep(0.002)
+        wait_for_file(query)
     elif name == "started":
         start_response("200 OK", [*fields, ("X-Final", "yes")])
         hint([LINK])
-        return [text]
+        return [b"done"]
     elif name == "late":
         write = start_response("200 OK", fields)
         write(b"do")
@@ -63,9 +55,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     elif name == "passed":
         found = environ.get("HTTP_TRACEPARENT", "")
         fields += [("Server-Timing", "db;dur=53, app;dur=47.2"), ("traceparent", found)]
-    elif name == "none":
-        pass
-    else:
+    elif name != "none":
         hint([LINK])
     start_response("200 OK", fields)
-    return [text]
+    return [b"done"]

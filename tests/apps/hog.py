@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import json
-from collections.abc import Iterable
 from pathlib import Path
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Hold the interpreter until the file that the query names exists; or tell about the call."""
     if environ["PATH_INFO"] == "/hog":
         # A library that is called so keeps the interpreter, as careless extensions do.
@@ -22,6 +18,4 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         while library.access(bytes(flag), 0):
             library.usleep(1_000)
     told = {key: environ[key] for key in ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO")}
-    told["body"] = environ["wsgi.input"].read().decode()
-    start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps(told).encode()]
+    return tell(start_response, {**told, "body": environ["wsgi.input"].read().decode()})

@@ -27,47 +27,38 @@ def note(hook: str, argument: Argument) -> None:
 
 
 def server_ready(server: Argument) -> None:
-    """Note it."""
     note("server_ready", server)
 
 
 def worker_start(worker: Argument) -> None:
-    """Note it."""
     note("worker_start", worker)
 
 
 def worker_exit(worker: Argument) -> None:
-    """Note it."""
     note("worker_exit", worker)
 
 
 def worker_timeout(worker: Argument) -> None:
-    """Note it."""
     note("worker_timeout", worker)
 
 
 def reload(result: Argument) -> None:
-    """Note it."""
     note("reload", result)
 
 
 def fail(argument: Argument) -> None:
-    """Fail."""
     raise RuntimeError("not this time")
 
 
 def leave(argument: Argument) -> None:
-    """Leave Python."""
     sys.exit("gone")
 
 
 def end(argument: Argument) -> None:
-    """End the process."""
     os._exit(3)
 
 
 def be_killed(argument: Argument) -> None:
-    """Be killed."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -77,7 +68,6 @@ def fork(argument: Argument) -> None:
 
 
 def hang(argument: Argument) -> None:
-    """Never return."""
     note("hang", argument)
     while True:
         time.sleep(60)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable
 from threading import Barrier
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 logger = logging.getLogger("identified")
 
@@ -18,7 +15,7 @@ logger = logging.getLogger("identified")
 together = Barrier(4)
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Do what the path says, and return what the environ has."""
     path = environ["PATH_INFO"]
     fields = [("Content-Type", "application/json"), ("X-Answer", "4 2"), ("X-Twice", "a")]

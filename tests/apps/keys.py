@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
 
 #: The key object of `X-Known` in the last request that had one.
 last: list[str] = []
@@ -20,7 +16,7 @@ def is_interned(key: str) -> bool:
     return sys.intern(copy) is not copy
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with what is found out about the keys of this request."""
     known = [key for key in environ if key == "HTTP_X_KNOWN"]
     junk = [key for key in environ if key.startswith("HTTP_JUNK")]
@@ -30,5 +26,4 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         "same": any(key is other for key in known for other in last),
     }
     last[:] = known or last
-    start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps(told).encode()]
+    return tell(start_response, told)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 BLOCK = bytes(range(256)) * 256
 BLOCKS = 128
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer `/pieces`, `/chunks` (without a length), `/written` and, as a list, anything else."""
     path = environ["PATH_INFO"]
     length = [] if path == "/chunks" else [("Content-Length", str(len(BLOCK) * BLOCKS))]
@@ -24,7 +22,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     return [BLOCK * BLOCKS] if path == "/list" else pieces(environ)
 
 
-def pieces(environ: WSGIEnvironment) -> Iterator[bytes]:
+def pieces(environ: Environ) -> Iterator[bytes]:
     """The answer in blocks of 64 KiB."""
     for _ in range(BLOCKS):
         yield BLOCK

@@ -1,19 +1,15 @@
-"""An application that computes, or grows: by the first word of the path."""
+"""An application that sleeps, computes, or grows: by the first word of the path."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, say
 
 kept: list[bytes] = []
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Do what the path says."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     query = environ["QUERY_STRING"]
     match environ["PATH_INFO"].split("/")[1]:
         case "sleep":
@@ -24,5 +20,4 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
                 pass
         case "grow":
             kept.append(b"x" * int(query))
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"done\n"]
+    return say(start_response, "done\n")

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
 from poorhttp.targets.mounts import Mounts
+from tests.apps.wsgi import Environ, Pieces, StartResponse, WSGIApplication, tell
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+KEYS = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "REQUEST_URI")
 
 
 def named(name: str) -> WSGIApplication:
-    """Make one."""
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [("Content-Type", "application/json")])
-        keys = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "REQUEST_URI")
-        told = {key: environ.get(key) for key in keys}
-        told["length"] = str(len(environ["wsgi.input"].read(-1)))
-        return [json.dumps({"name": name, "pid": os.getpid(), **told}).encode()]
+    def application(environ: Environ, start_response: StartResponse) -> Pieces:
+        told = {key: environ.get(key) for key in KEYS}
+        length = str(len(environ["wsgi.input"].read(-1)))
+        return tell(start_response, {"name": name, "pid": os.getpid(), **told, "length": length})
 
     return application
 
@@ -31,22 +24,17 @@ def named(name: str) -> WSGIApplication:
 one, two, three = named("one"), named("two"), named("three")
 
 
-def program(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def program(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer by the name of what the query says, as a CGI program may."""
     everything: WSGIApplication = environ[LOCAL_REDIRECT]
     location = environ["QUERY_STRING"]
     path, _, query = location.partition("?")
-    asked = {
-        "REQUEST_METHOD": "GET",
-        "SCRIPT_NAME": "",
-        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
-        "QUERY_STRING": query,
-        "REQUEST_URI": location,
-    }
+    path = unquote_to_bytes(path).decode("latin-1")
+    asked = dict(zip(KEYS, ("GET", "", path, query, location), strict=True))
     return everything({**environ, **asked}, start_response)
 
 
-def _whole(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def _whole(environ: Environ, start_response: StartResponse) -> Pieces:
     return programs(environ, start_response)
 
 

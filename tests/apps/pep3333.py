@@ -11,60 +11,79 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any
 from wsgiref.validate import validator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
 
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+Application = Callable[..., Any]
 
-TEXT = ("Content-Type", "text/plain")
-
-GOOD: dict[str, Callable[..., Any]] = {}
-BAD: dict[str, Callable[..., Any]] = {}
+#: Those that keep to the PEP are served bare and checked, the others bare.
+GOOD: dict[str, Application] = {}
+BAD: dict[str, Application] = {}
 
 
-def good(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Serve a function that keeps to the PEP, bare and checked."""
+def good(function: Application) -> Application:
     GOOD["/" + function.__name__] = function
     return function
 
 
-def bad(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Serve a function that does not, bare."""
+def bad(function: Application) -> Application:
     BAD["/" + function.__name__] = function
     return function
 
 
-class Body:
-    """An iterable that notes in the log when it is closed: `closed TOKEN`, the query string."""
+def sends(make: Callable[[Environ], Any], *headers: tuple[str, str]) -> Application:
+    """An application that returns what `make` does."""
 
-    def __init__(self, environ: WSGIEnvironment, pieces: Iterable[bytes]) -> None:
-        self._note = f"closed {environ['QUERY_STRING']}."
-        self._errors = environ["wsgi.errors"]
+    def answer(environ: Environ, start_response: StartResponse) -> Any:
+        start_response("200 OK", [TEXT, *headers])
+        return make(environ)
+
+    return answer
+
+
+def reads(read: Callable[[Any], object]) -> Application:
+    """An application that answers with what it reads of `wsgi.input`, as JSON."""
+
+    def answer(environ: Environ, start_response: StartResponse) -> Any:
+        found = read(environ["wsgi.input"])
+        body = json.dumps(found, default=lambda octets: octets.decode("latin-1")).encode()
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [body]
+
+    return answer
+
+
+def note(environ: Environ) -> None:
+    """Note `closed TOKEN` in the log; the token is the query string."""
+    environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
+
+
+class Body:
+    """An iterable that notes when it is closed."""
+
+    def __init__(self, environ: Environ, pieces: Pieces) -> None:
+        self._environ = environ
         self._pieces = iter(pieces)
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces
 
     def close(self) -> None:
-        self._errors.write(self._note + "\n")
+        note(self._environ)
+
+
+GOOD["/plain"] = sends(lambda _: [b"plain"])
 
 
 # start_response
 
 
 @good
-def plain(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """The usual."""
-    start_response("200 OK", [TEXT])
-    return [b"plain"]
-
-
-@good
-def late_empty_pieces(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def late_empty_pieces(environ: Environ, start_response: StartResponse) -> Any:
     """Empty pieces before any content: the header section may still change."""
     start_response("200 OK", [TEXT])
     yield b""
@@ -77,7 +96,7 @@ def late_empty_pieces(environ: WSGIEnvironment, start_response: StartResponse) -
 
 
 @good
-def replaced(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def replaced(environ: Environ, start_response: StartResponse) -> Any:
     """Starts again with exc_info before anything was sent."""
     start_response("200 OK", [TEXT, ("X-First", "yes"), ("Content-Length", "1000")])
     try:
@@ -88,7 +107,7 @@ def replaced(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
 
 
 @good
-def headers_changed_later(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def headers_changed_later(environ: Environ, start_response: StartResponse) -> Any:
     """The list belongs to the application, which may go on using it."""
     headers = [TEXT, ("X-Kept", "yes")]
     start_response("200 OK", headers)
@@ -100,7 +119,7 @@ def headers_changed_later(environ: WSGIEnvironment, start_response: StartRespons
 
 
 @good
-def written_and_returned(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def written_and_returned(environ: Environ, start_response: StartResponse) -> Any:
     """Both: what is written comes first."""
     write = start_response("200 OK", [TEXT])
     write(b"one ")
@@ -108,14 +127,14 @@ def written_and_returned(environ: WSGIEnvironment, start_response: StartResponse
 
 
 @good
-def written_result(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def written_result(environ: Environ, start_response: StartResponse) -> Any:
     """What write() returns."""
     write = start_response("200 OK", [TEXT])
     return [repr([write(b""), write(b"written ")]).encode()]
 
 
 @good
-def written_large(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def written_large(environ: Environ, start_response: StartResponse) -> Any:
     """More than the socket takes."""
     write = start_response("200 OK", [TEXT])
     for _ in range(1_000):
@@ -127,233 +146,147 @@ def written_large(environ: WSGIEnvironment, start_response: StartResponse) -> An
 
 
 @good
-def closing(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """close() behind the last piece."""
-    start_response("200 OK", [TEXT])
-    return Body(environ, [b"one ", b"two"])
-
-
-@good
-def closing_empty(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """close() without any piece."""
-    start_response("200 OK", [TEXT])
-    return Body(environ, [])
-
-
-@good
-def closing_generator(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def closing_generator(environ: Environ, start_response: StartResponse) -> Any:
     """A generator's own close() runs its `finally`."""
     start_response("200 OK", [TEXT])
     try:
         yield b"one "
         yield b"two"
     finally:
-        environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
+        note(environ)
 
 
-@good
-def closing_broken(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """close() although the iteration fails, before anything was sent."""
-    start_response("200 OK", [TEXT])
-
-    def pieces() -> Iterator[bytes]:
-        if environ:
-            raise LookupError("broken off")
-        yield b"never"
-
-    return Body(environ, pieces())
+def broken_off(*pieces: bytes) -> Iterator[bytes]:
+    yield from pieces
+    raise LookupError("broken off")
 
 
-@good
-def closing_broken_midway(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """close() although the iteration fails, with something sent."""
-    start_response("200 OK", [TEXT])
+class Closing(list[bytes]):
+    """A list with a close(): known at once, and closed."""
 
-    def pieces() -> Iterator[bytes]:
-        yield b"one "
-        raise LookupError("broken off")
-
-    return Body(environ, pieces())
+    def __init__(self, close: Callable[[], None]) -> None:
+        super().__init__([b"one ", b"two"])
+        self.close = close
 
 
-@good
-def closing_endless(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """Pieces for as long as somebody takes them."""
-    start_response("200 OK", [TEXT])
-
-    def pieces() -> Iterator[bytes]:
-        while True:
-            yield b"x" * 65_536
-
-    return Body(environ, pieces())
+def fail() -> None:
+    raise LookupError("close() failed")
 
 
-@bad
-def closing_list(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """A list of its own kind with a close(): known at once, and closed."""
-
-    class Pieces(list[bytes]):
-        def close(self) -> None:
-            environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
-
-    start_response("200 OK", [TEXT])
-    return Pieces([b"one ", b"two"])
-
-
-@bad
-def closing_raises(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """close() that fails, behind a whole answer."""
-
-    class Pieces(list[bytes]):
-        def close(self) -> None:
-            raise LookupError("close() failed")
-
-    start_response("200 OK", [TEXT])
-    return Pieces([b"one ", b"two"])
-
-
-@bad
-def sequence(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+class Sequence:
     """Only __getitem__: iterable all the same."""
 
-    class Pieces:
-        def __getitem__(self, index: int) -> bytes:
-            return [b"one ", b"two"][index]
+    def __getitem__(self, index: int) -> bytes:
+        return [b"one ", b"two"][index]
 
-    start_response("200 OK", [TEXT])
-    return Pieces()
+
+GOOD |= {
+    "/closing": sends(lambda environ: Body(environ, [b"one ", b"two"])),
+    "/closing_empty": sends(lambda environ: Body(environ, [])),
+    # close() although the iteration fails: before anything was sent, and with something sent.
+    "/closing_broken": sends(lambda environ: Body(environ, broken_off())),
+    "/closing_broken_midway": sends(lambda environ: Body(environ, broken_off(b"one "))),
+    # Pieces for as long as somebody takes them.
+    "/closing_endless": sends(lambda environ: Body(environ, repeat(b"x" * 65_536))),
+}
+BAD |= {
+    "/closing_list": sends(lambda environ: Closing(lambda: note(environ))),
+    "/closing_raises": sends(lambda environ: Closing(fail)),
+    "/sequence": sends(lambda environ: Sequence()),
+}
 
 
 # wsgi.file_wrapper
 
 
-def _file(environ: WSGIEnvironment, content: bytes) -> Any:
+def wrapped(environ: Environ, file: Any, *block: int) -> Any:
+    return environ["wsgi.file_wrapper"](file, *block)
+
+
+def temporary(environ: Environ, content: bytes) -> Any:
+    """A file on disk, at the position of the query."""
     file = tempfile.TemporaryFile()  # noqa: SIM115
     file.write(content)
     file.seek(int(environ["QUERY_STRING"] or 0))
     return file
 
 
-@good
-def file(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """A file on disk, from the position where it stands: the query."""
-    start_response("200 OK", [TEXT])
-    return environ["wsgi.file_wrapper"](_file(environ, b"0123456789" * 30_000))
-
-
-@good
-def file_length(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """With a Content-Length, and a block size."""
-    start_response("200 OK", [TEXT, ("Content-Length", "300000")])
-    return environ["wsgi.file_wrapper"](_file(environ, b"0123456789" * 30_000), 4_096)
-
-
-@good
-def file_empty(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """Nothing in it."""
-    start_response("200 OK", [TEXT])
-    return environ["wsgi.file_wrapper"](_file(environ, b""))
-
-
-@good
-def file_like(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+class FileLike(io.BytesIO):
     """Only read() and close(), no descriptor."""
 
-    class File(io.BytesIO):
-        def fileno(self) -> int:
-            raise OSError("no descriptor")
+    def __init__(self, environ: Environ, content: bytes) -> None:
+        super().__init__(content)
+        self._environ = environ
 
-        def close(self) -> None:
-            if not self.closed:
-                environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
-            super().close()
+    def fileno(self) -> int:
+        raise OSError("no descriptor")
 
-    start_response("200 OK", [TEXT])
-    return environ["wsgi.file_wrapper"](File(b"0123456789" * 30_000))
+    def close(self) -> None:
+        if not self.closed:
+            note(self._environ)
+        super().close()
 
 
-@good
-def file_pipe(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def pipe() -> Any:
     """A descriptor that is no file: a pipe has neither size nor position."""
     reader, writer = os.pipe()
     # Not os.close(), which gevent would put off.
     with open(writer, "wb") as end:
         end.write(b"from a pipe")
-    start_response("200 OK", [TEXT])
-    return environ["wsgi.file_wrapper"](open(reader, "rb"))
+    return open(reader, "rb")
+
+
+def of_kernel() -> Any:
+    """A file whose size is said to be 0, as that of everything below /proc."""
+    return open("/proc/version", "rb")
+
+
+DIGITS = b"0123456789" * 30_000
+
+GOOD |= {
+    "/file": sends(lambda environ: wrapped(environ, temporary(environ, DIGITS))),
+    "/file_length": sends(
+        lambda environ: wrapped(environ, temporary(environ, DIGITS), 4_096),
+        ("Content-Length", "300000"),
+    ),
+    "/file_empty": sends(lambda environ: wrapped(environ, temporary(environ, b""))),
+    "/file_like": sends(lambda environ: wrapped(environ, FileLike(environ, DIGITS))),
+    "/file_pipe": sends(lambda environ: wrapped(environ, pipe())),
+    "/file_without_size": sends(lambda environ: wrapped(environ, of_kernel())),
+}
+BAD["/file_shorter"] = sends(
+    lambda environ: wrapped(environ, temporary(environ, b"0123456789" * 30)),
+    ("Content-Length", "10"),
+)
+
+
+# wsgi.input and wsgi.errors
+
+GOOD |= {
+    # Beyond the end too.
+    "/read_some": reads(lambda body: [body.read(3), body.read(0), body.read(5), body.read(1_000)]),
+    "/read_lines": reads(lambda body: [body.readline(), body.readline(2), *body.readlines()]),
+    "/read_iterated": reads(list),
+    # The body is left where it is.
+    "/read_nothing": reads(lambda body: None),
+}
+BAD |= {
+    # An old checker wants exactly one argument of read().
+    "/read_all": reads(lambda body: [body.read(), body.read(-1), body.readlines(5)]),
+    # It may stop behind the line in which the hint is reached.
+    "/read_hint": reads(lambda body: body.readlines(1)),
+}
 
 
 @good
-def file_without_size(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """Its size is said to be 0, as that of everything below /proc."""
-    start_response("200 OK", [TEXT])
-    return environ["wsgi.file_wrapper"](open("/proc/version", "rb"))
-
-
-@bad
-def file_shorter(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """A Content-Length below the size of the file."""
-    start_response("200 OK", [TEXT, ("Content-Length", "10")])
-    return environ["wsgi.file_wrapper"](_file(environ, b"0123456789" * 30))
-
-
-# wsgi.input
-
-
-def _answer(start_response: StartResponse, value: object) -> Iterable[bytes]:
-    body = json.dumps(value, default=lambda octets: octets.decode("latin-1")).encode()
-    start_response("200 OK", [("Content-Type", "application/json")])
-    return [body]
-
-
-@good
-def read_some(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """read(n), beyond the end too."""
-    body = environ["wsgi.input"]
-    return _answer(start_response, [body.read(3), body.read(0), body.read(5), body.read(1_000)])
-
-
-@good
-def read_lines(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """readline(), readline(n), then readlines()."""
-    body = environ["wsgi.input"]
-    return _answer(start_response, [body.readline(), body.readline(2), *body.readlines()])
-
-
-@good
-def read_iterated(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """for line in wsgi.input."""
-    return _answer(start_response, list(environ["wsgi.input"]))
-
-
-@bad
-def read_all(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """read() and read(-1): an old checker wants exactly one argument."""
-    body = environ["wsgi.input"]
-    return _answer(start_response, [body.read(), body.read(-1), body.readlines(5)])
-
-
-@bad
-def read_hint(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """readlines(hint) may stop behind the line in which the hint is reached."""
-    return _answer(start_response, environ["wsgi.input"].readlines(1))
-
-
-@good
-def read_nothing(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """The body is left where it is."""
-    return _answer(start_response, None)
-
-
-@good
-def errors(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """wsgi.errors: write, writelines, flush, print; text beyond ASCII."""
+def errors(environ: Environ, start_response: StartResponse) -> Any:
+    """write, writelines, flush, print; text beyond ASCII."""
     stream = environ["wsgi.errors"]
     stream.write("noted \N{SNOWMAN}\n")
     stream.writelines(["line one\n", "line two\n"])
     print("printed", file=stream)
     stream.flush()
-    return _answer(start_response, None)
+    return GOOD["/read_nothing"](environ, start_response)
 
 
 # What is wrong with an answer
@@ -362,7 +295,7 @@ def errors(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
 def wrong(status: Any = "200 OK", headers: Any = (TEXT,), pieces: Any = (b"body",)) -> Any:
     """An application that answers exactly so."""
 
-    def answer(environ: WSGIEnvironment, start_response: Any) -> Any:
+    def answer(environ: Environ, start_response: Any) -> Any:
         start_response(status, list(headers) if isinstance(headers, tuple) else headers)
         return list(pieces) if isinstance(pieces, tuple) else pieces
 
@@ -402,29 +335,26 @@ WRONG = {
 
 
 @bad
-def never_started_empty(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def never_started_empty(environ: Environ, start_response: StartResponse) -> Any:
     """`start_response` is never called, and there is nothing to send."""
     return []
 
 
 @bad
-def raised_midway(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def raised_midway(environ: Environ, start_response: StartResponse, *length: tuple[str, str]) -> Any:
     """An exception when a part was sent, in chunks."""
-    start_response("200 OK", [TEXT])
+    start_response("200 OK", [TEXT, *length])
     yield b"part"
     raise LookupError("midway")
 
 
 @bad
-def raised_midway_length(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-    """The same with a Content-Length."""
-    start_response("200 OK", [TEXT, ("Content-Length", "8")])
-    yield b"part"
-    raise LookupError("midway")
+def raised_midway_length(environ: Environ, start_response: StartResponse) -> Any:
+    yield from raised_midway(environ, start_response, ("Content-Length", "8"))
 
 
 @bad
-def exc_info_too_late(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def exc_info_too_late(environ: Environ, start_response: StartResponse) -> Any:
     """exc_info with the head sent: the exception comes back."""
     start_response("200 OK", [TEXT])
     yield b"part"
@@ -439,7 +369,7 @@ def exc_info_too_late(environ: WSGIEnvironment, start_response: StartResponse) -
 
 
 @bad
-def too_many_written(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def too_many_written(environ: Environ, start_response: StartResponse) -> Any:
     """By write()."""
     write = start_response("200 OK", [TEXT, ("Content-Length", "5")])
     write(b"right")
@@ -448,7 +378,7 @@ def too_many_written(environ: WSGIEnvironment, start_response: StartResponse) ->
 
 
 @bad
-def too_many_caught(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def too_many_caught(environ: Environ, start_response: StartResponse) -> Any:
     """By write(); the log gets what that raises for each piece."""
     write = start_response("200 OK", [TEXT, ("Content-Length", "5")])
     said = []
@@ -471,14 +401,14 @@ class Kept:
 
 
 @bad
-def stale_keep(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def stale_keep(environ: Environ, start_response: StartResponse) -> Any:
     """Keeps its write()."""
     Kept.write = start_response("200 OK", [TEXT])
     return [b"kept"]
 
 
 @bad
-def stale_use(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def stale_use(environ: Environ, start_response: StartResponse) -> Any:
     """Calls the kept one: what it writes must not become part of this answer."""
     start_response("200 OK", [TEXT])
     said = "nothing"
@@ -493,12 +423,12 @@ def stale_use(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
 checked = {path: validator(function) for path, function in GOOD.items()}
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def application(environ: Environ, start_response: StartResponse) -> Any:
     """Answer in the way of the path, under the eyes of wsgiref.validate."""
     return checked[environ["PATH_INFO"]](environ, start_response)
 
 
-def bare(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+def bare(environ: Environ, start_response: StartResponse) -> Any:
     """Answer in the way of the path."""
     path = environ["PATH_INFO"]
     function = GOOD.get(path) or BAD.get(path) or WRONG[path.removeprefix("/wrong/")]

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import cast
 
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.profiler import ProfiledApplication, ProfilePages
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
 
 
 def compute(seconds: float) -> None:
-    """Be busy for so long."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         sum(range(100))
 
 
 def busy_head() -> None:
-    """Be busy before there is an answer."""
     compute(0.06)
 
 
 def busy_body() -> Iterator[bytes]:
-    """Be busy while it is sent."""
     for _ in range(3):
         compute(0.02)
         yield b"piece"
 
 
-def busy_file(environ: WSGIEnvironment) -> Iterable[bytes]:
+def busy_file(environ: Environ) -> Pieces:
     """Be busy, and answer with a file."""
     compute(0.06)
-    wrapper: type[Iterable[bytes]] = environ["wsgi.file_wrapper"]
-    return wrapper(open(__file__, "rb"))  # type: ignore[call-arg]
+    return cast("Pieces", environ["wsgi.file_wrapper"](open(__file__, "rb")))
 
 
 def take_turns() -> None:
@@ -47,15 +41,14 @@ def take_turns() -> None:
         compute(0.01)
 
 
-def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Do what the path says."""
+def answer(environ: Environ, start_response: StartResponse) -> Pieces:
     path = environ["PATH_INFO"]
     if path == "/raise":
         busy_head()
         raise ValueError("raised")
     if path == "/nothing":
         return None  # type: ignore[return-value]
-    start_response("200 OK", [("Content-Type", "text/plain")])
+    start_response("200 OK", [TEXT])
     if path == "/body":
         return busy_body()
     if path == "/file":
@@ -76,7 +69,7 @@ def profiled(slow_request: float) -> ProfiledApplication:
 always, never = profiled(0.05), profiled(600)
 
 
-def timed(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def timed(environ: Environ, start_response: StartResponse) -> Pieces:
     """All but `/quick` are slow, however long they take here."""
     chosen = never if environ["PATH_INFO"] == "/quick" else always
     return chosen(environ, start_response)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, say
 
 VERSION = Path(os.environ["VERSION_FILE"]).read_text() if "VERSION_FILE" in os.environ else ""
 
@@ -26,8 +24,7 @@ LARGE = b"x" * (16 << 20)
 KEPT: list[object] = []
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Do what the path says."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     way = environ["PATH_INFO"].strip("/")
     sock: Any = environ.get("poorhttp.upgrade")
     if way in ("plain", "offered", "timeout"):
@@ -35,12 +32,11 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
             # In any thread: only the main one is interrupted in a system call.
             for _ in range(600):
                 time.sleep(0.1)
-        start_response("200 OK", [("Content-Type", "text/plain")])
         text = f"{way} {environ.get('werkzeug.socket') is not None} {sock!r:.25} {VERSION}"
-        return [text.encode()]
+        return say(start_response, text)
     if way == "generator":
         return generator(sock)
-    accept(environ, sock)
+    sock.sendall(HEAD % environ["HTTP_UPGRADE"].encode())
     if way in ("echo", "keep", "detach", "fail"):
         while data := sock.recv(65536):
             if data == b"end":
@@ -55,18 +51,13 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         threading.Thread(target=late_answer, args=(kept,), daemon=True).start()
     elif way == "fail":
         raise ValueError("this application fails")
-    elif way == "StopIteration":
-        raise StopIteration
-    elif way == "ConnectionError":
-        raise ConnectionError
-    elif way == "SystemExit":
-        raise SystemExit
+    elif way in ("StopIteration", "ConnectionError", "SystemExit"):
+        raise vars(builtins)[way]
     elif way == "response":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [b"discarded"]
+        return say(start_response, "discarded")
     elif way == "pieces":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return Pieces(environ["wsgi.errors"])
+        start_response("200 OK", [TEXT])
+        return Noting(environ["wsgi.errors"])
     elif way == "leaves":
         threading.Thread(target=sock.sendall, args=(LARGE,)).start()
         # The client has got the first of it.
@@ -74,11 +65,6 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     elif way == "frames":
         send_frames(sock, environ["wsgi.errors"])
     return []
-
-
-def accept(environ: WSGIEnvironment, sock: socket.socket) -> None:
-    """Change the protocol."""
-    sock.sendall(HEAD % environ["HTTP_UPGRADE"].encode())
 
 
 def generator(sock: socket.socket) -> Iterator[bytes]:
@@ -89,7 +75,7 @@ def generator(sock: socket.socket) -> Iterator[bytes]:
     yield b"discarded"
 
 
-class Pieces:
+class Noting:
     """A response that leaves a line in the log when it is closed."""
 
     def __init__(self, log: object) -> None:
@@ -99,7 +85,6 @@ class Pieces:
         return iter([b"dis", b"carded"])
 
     def close(self) -> None:
-        """Leave the line."""
         print("the response was closed", file=self.log)  # type: ignore[call-overload]
 
 
@@ -113,7 +98,6 @@ def read_on(sock: socket.socket, log: object) -> None:
 
 
 def late_answer(sock: socket.socket) -> None:
-    """Answer after the request has ended."""
     with sock:
         while data := sock.recv(100):
             sock.sendall(data)

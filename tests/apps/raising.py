@@ -5,15 +5,10 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from typing import NoReturn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-HEADERS = [("Content-Type", "text/plain")]
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
 
 
 class Broken:
@@ -114,17 +109,14 @@ FAILURES: dict[str, Callable[[], object]] = {
     "/latin": latin,
     "/none": lambda: None,
 }
-BODIES: dict[str, Callable[[], Iterable[bytes]]] = {
-    "/middle": middle,
-    "/close": Closing,
-}
+BODIES: dict[str, Callable[[], Pieces]] = {"/middle": middle, "/close": Closing}
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     path = environ["PATH_INFO"]
     if path in FAILURES:
         return FAILURES[path]()  # type: ignore[return-value]
-    start_response("200 OK", HEADERS)
+    start_response("200 OK", [TEXT])
     if path == "/after":
         raise ValueError("after start_response")
     return BODIES[path]() if path in BODIES else [b"fine"]

@@ -7,13 +7,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, enter, say
 
 
 def on_usr1(number: int, frame: FrameType | None) -> None:
@@ -41,21 +39,22 @@ class Unspeakable(Exception):
         raise SystemExit(4)
 
 
-def pid(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The process that answers."""
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [str(os.getpid()).encode()]
+# Each function below is a path.
 
 
-def surrogate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def pid(environ: Environ, start_response: StartResponse) -> Pieces:
+    return say(start_response, str(os.getpid()))
+
+
+def surrogate(environ: Environ, start_response: StartResponse) -> Pieces:
     raise ValueError("bad \udce9")
 
 
-def unspeakable(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def unspeakable(environ: Environ, start_response: StartResponse) -> Pieces:
     raise Unspeakable("told so")
 
 
-def fork(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def fork(environ: Environ, start_response: StartResponse) -> Pieces:
     """Fork a child that does as the query says; the answer is for its parent to give."""
     child = os.fork()
     if child == 0:
@@ -69,7 +68,7 @@ def fork(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[by
     return [str(os.getpid()).encode()]
 
 
-def fork_between(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+def fork_between(environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
     """The same in the middle of a body; the child goes on with it."""
     start_response("200 OK", [])
     yield b"before "
@@ -79,71 +78,49 @@ def fork_between(environ: WSGIEnvironment, start_response: StartResponse) -> Ite
     yield str(os.getpid()).encode()
 
 
-def child(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def child(environ: Environ, start_response: StartResponse) -> Pieces:
     """Leave a forked process behind that lives on; the answer is its number."""
     process = multiprocessing.get_context("fork").Process(
         target=time.sleep, args=(1000,), daemon=True
     )
     process.start()
     CHILDREN.append(process)
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [str(process.pid).encode()]
+    return say(start_response, str(process.pid))
 
 
-def gated_file(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def gated_file(environ: Environ, start_response: StartResponse) -> Pieces:
     """This file, as soon as the file of the query exists."""
-    environ["wsgi.errors"].write(f"entered {environ['QUERY_STRING']}\n")
-    while not os.path.exists(environ["QUERY_STRING"]):
-        time.sleep(0.002)
+    enter(environ, environ["QUERY_STRING"])
     start_response("200 OK", [])
-    return cast("Iterable[bytes]", environ["wsgi.file_wrapper"](Path(__file__).open("rb")))
+    return cast("Pieces", environ["wsgi.file_wrapper"](open(__file__, "rb")))
 
 
-def no_headers(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Call `start_response` without headers."""
+def no_headers(environ: Environ, start_response: StartResponse) -> Pieces:
     call: Callable[..., object] = start_response
     call("200 OK")
     return [b"never"]
 
 
-def wrong_chunk(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def wrong_chunk(environ: Environ, start_response: StartResponse) -> Pieces:
     """A body that cannot go on, when it has begun."""
     start_response("200 OK", [("Content-Length", "1000000")])
     yield b"begun"
     yield "no bytes"  # type: ignore[misc]
 
 
-def wrong_late(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def wrong_late(environ: Environ, start_response: StartResponse) -> Pieces:
     """The same, when more has been produced than any socket takes."""
     start_response("200 OK", [])
     yield bytes(8_000_000)
     yield "no bytes"  # type: ignore[misc]
 
 
-def chdir(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Go elsewhere."""
+def chdir(environ: Environ, start_response: StartResponse) -> Pieces:
     os.chdir("/")
     return pid(environ, start_response)
 
 
-PATHS = {
-    f"/{function.__name__}": function
-    for function in (
-        pid,
-        surrogate,
-        unspeakable,
-        fork,
-        fork_between,
-        child,
-        gated_file,
-        no_headers,
-        wrong_chunk,
-        wrong_late,
-        chdir,
-    )
-}
-
-
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Do what the function of the path does. No validator: nothing here is valid."""
-    return PATHS[environ["PATH_INFO"]](environ, start_response)
+    do: Callable[[Environ, StartResponse], Pieces] = globals()[environ["PATH_INFO"][1:]]
+    return do(environ, start_response)

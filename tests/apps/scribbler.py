@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, say
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     clean = "scribbled" not in environ and environ["SCRIPT_NAME"] == ""
-    environ["scribbled"] = True
-    environ["SCRIPT_NAME"] = "/changed"
+    environ.update({"scribbled": True, "SCRIPT_NAME": "/changed"})
     environ.pop("HTTP_HOST", None)
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"clean" if clean else b"dirty"]
+    return say(start_response, "clean" if clean else "dirty")

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer; `/hsts` with a Strict-Transport-Security of its own."""
     headers = [("Content-Type", "application/json")]
     if environ["PATH_INFO"] == "/hsts":
         headers.append(("strict-transport-security", "max-age=1"))
     start_response("200 OK", headers)
     found = {key: value for key, value in environ.items() if key.startswith(("SSL_", "HTTPS"))}
-    found["pid"] = os.getpid()
-    found["scheme"] = environ["wsgi.url_scheme"]
-    found["port"] = environ["SERVER_PORT"]
-    return [json.dumps(found).encode()]
+    found |= {"pid": os.getpid(), "scheme": environ["wsgi.url_scheme"]}
+    return [json.dumps({**found, "port": environ["SERVER_PORT"]}).encode()]

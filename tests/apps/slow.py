@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, wait_for_file
 
 #: Longer than any test waits.
 FOR_EVER = 3600.0
@@ -37,7 +34,6 @@ def lock() -> None:
 
 
 def compute() -> None:
-    """Never wait."""
     while True:  # here
         pass  # here
 
@@ -80,16 +76,13 @@ def held(path: str) -> None:
         fifo.read()
 
 
-WAYS = {
-    f"/{function.__name__}": function
-    for function in (sleep, receive, lock, compute, nap, swallow, hold)
-}
+WAYS = {f"/{way.__name__}": way for way in (sleep, receive, lock, compute, nap, swallow, hold)}
 
 
-class Pieces:
+class Waiting:
     """A first piece, then one that never comes; notes in the log that it was closed."""
 
-    def __init__(self, environ: WSGIEnvironment) -> None:
+    def __init__(self, environ: Environ) -> None:
         self.environ = environ
 
     def __iter__(self) -> Iterator[bytes]:
@@ -98,7 +91,6 @@ class Pieces:
         yield b"never"
 
     def close(self) -> None:
-        """Be closed."""
         self.environ["wsgi.errors"].write("closed\n")
 
 
@@ -112,12 +104,10 @@ class Kept:
         yield b"whole"
 
     def close(self) -> None:
-        """Be closed, some day."""
-        while not os.path.exists(self.path):
-            time.sleep(0.002)
+        wait_for_file(self.path)
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Hang in the way of the path.
 
     Not for ever: `/briefly?SECONDS`, `/held?FIFO`, `/large?OCTETS`, `/kept?FILE`.
@@ -129,9 +119,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         briefly(query)
     if path == "/held":
         held(query)
-    start_response("200 OK", [("Content-Type", "text/plain")])
+    start_response("200 OK", [TEXT])
     if path == "/pieces":
-        return Pieces(environ)
+        return Waiting(environ)
     if path == "/kept":
         return Kept(query)
     if path == "/large":

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with the process, and with what the program says."""
     program = ["ls", "-l", "/proc/self/fd"]
     done = subprocess.run(program, close_fds=False, stdout=subprocess.PIPE, check=True)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from poorhttp.plugins.monitor import page
 from poorhttp.plugins.monitor.page import stream
+from tests.apps.wsgi import Environ, Pieces, StartResponse
 from tests.support.status_documents import DOCUMENTS
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
     from poorhttp.plugins.monitor.admin.model import Status
 
 # Each stream has one event, as this process has no thread that sends more.
 stream.MOST_STREAMS = 0
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer a request for a page, or for what belongs to it."""
     _, name, rest = environ["PATH_INFO"].split("/", 2)
     environ["PATH_INFO"] = f"/{rest}"

@@ -6,14 +6,10 @@ import hashlib
 import io
 import os
 import threading
-import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from tests.apps.echo import application as echo_application
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, wait_for_file
 
 
 def whole(source: BinaryIO) -> bytes:
@@ -46,11 +42,6 @@ def available(source: BinaryIO) -> bytes:
     return found
 
 
-def wait_for_file(path: str) -> None:
-    while not os.path.exists(path):
-        time.sleep(0.002)
-
-
 WAYS = {way.__name__: way for way in (whole, pieces, large, lines, into, available)}
 
 
@@ -59,19 +50,18 @@ def summary(content: bytes) -> bytes:
     return f"{len(content)} {hashlib.sha256(content).hexdigest()}".encode()
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Answer with length and hash of the body, or as the path says."""
     log, source, query = environ["wsgi.errors"], environ["wsgi.input"], environ["QUERY_STRING"]
     name = environ["PATH_INFO"].rpartition("/")[2]
     log.write(f"entered {name} {query}\n")
 
     def answer(status: str, text: bytes) -> list[bytes]:
-        start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
+        start_response(status, [TEXT, ("Content-Length", str(len(text)))])
         return [text]
 
     if name in WAYS:
-        content = WAYS[name](source)
-        return answer("200 OK", summary(content))
+        return answer("200 OK", summary(WAYS[name](source)))
     if name == "kind":
         kind, length = type(source).__name__, environ.get("CONTENT_LENGTH")
         return answer("200 OK", f"{kind} {length} {len(source.read())}".encode())
@@ -86,14 +76,14 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if name == "first":
         return answer("200 OK", source.read(1))
     if name == "echo":
-        start_response("200 OK", [("Content-Type", "text/plain")])
+        start_response("200 OK", [TEXT])
         return iter(source.read1, b"")
     if name == "announced":
         content = source.read(int(environ["CONTENT_LENGTH"]))
-        start_response("200 OK", [("Content-Type", "text/plain")])
+        start_response("200 OK", [TEXT])
         return iter([summary(content)])
     if name == "started":
-        start_response("200 OK", [("Content-Type", "text/plain"), ("X-Early", "yes")])
+        start_response("200 OK", [TEXT, ("X-Early", "yes")])
         return [summary(source.read())]
     if name == "gate":
         begin = source.read(1)
@@ -139,7 +129,7 @@ def read_later(source: io.BufferedReader, path: str, log: io.TextIOBase) -> None
         log.write(f"too late: {error}\n")
 
 
-def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def echo(environ: Environ, start_response: StartResponse) -> Pieces:
     """Receive the whole body, and answer as `tests/apps/echo.py` does."""
     body = environ["wsgi.input"].read()
     environ["wsgi.input"] = io.BytesIO(body)

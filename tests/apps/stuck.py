@@ -10,13 +10,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
 
+from tests.apps.wsgi import Environ, Pieces, StartResponse, say
 from tests.support.process_lock import ProcessLock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 #: What `/grow` has made.
 KEPT: list[object] = []
@@ -27,6 +23,9 @@ class Kept:
 
     def __init__(self) -> None:
         self.itself = self
+
+
+# Each function below is a path.
 
 
 def in_python(path: str) -> None:
@@ -65,7 +64,6 @@ def in_c_holding(path: str) -> None:
 
 
 def wait_in_c(path: str, *, holds: bool) -> None:
-    """Wait for a lock in C."""
     lock = ProcessLock(path)
     lock.acquire(holds_interpreter=holds)
     lock.release()
@@ -83,24 +81,9 @@ def grow(path: str) -> None:
     KEPT.extend(Kept() for _ in range(10_000))
 
 
-PATHS = {
-    f"/{function.__name__}": function
-    for function in (
-        in_python,
-        in_sleep,
-        in_lock,
-        in_c,
-        in_c_holding,
-        in_database,
-        grow,
-    )
-}
-
-
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Do what the path says, and answer with the process ID."""
     path = environ["QUERY_STRING"]
     environ["wsgi.errors"].write(f"entered {path}\n")
-    PATHS[environ["PATH_INFO"]](path)
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [str(os.getpid()).encode()]
+    globals()[environ["PATH_INFO"][1:]](path)
+    return say(start_response, str(os.getpid()))

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Tell it."""
     umask = os.umask(0)
     os.umask(umask)
     start_response("200 OK", [("Content-Type", "application/json")])

@@ -16,7 +16,6 @@ logger.info("loaded")
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Do what the path says."""
     text = unquote(environ["QUERY_STRING"])
     errors = environ["wsgi.errors"]
     match environ["PATH_INFO"]:

@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import cast
 
 from opentelemetry import trace
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
 
 tracer = trace.get_tracer("shop")
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer by path."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     path = environ["PATH_INFO"]
     if path == "/raises":
         raise LookupError("nothing here")
-    status = "503 Service Unavailable" if path == "/busy" else "200 OK"
-    write = start_response(status, [("Content-Type", "text/plain")])
-    if path == "/pieces":
-        return pieces()
-    if path == "/breaks":
-        return breaks()
-    if path == "/file":
-        file = open(__file__, "rb")  # noqa: SIM115
-        found: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
-        return found
-    if path == "/written":
-        write(b"written")
-        return []
+    write = start_response("503 Service Unavailable" if path == "/busy" else "200 OK", [TEXT])
+    match path:
+        case "/pieces":
+            return pieces()
+        case "/breaks":
+            return breaks()
+        case "/file":
+            return cast("Pieces", environ["wsgi.file_wrapper"](open(__file__, "rb")))
+        case "/written":
+            write(b"written")
+            return []
     with tracer.start_as_current_span("work"):
         context = trace.get_current_span().get_span_context()
-    told = {"trace": f"{context.trace_id:032x}", "pid": os.getpid()}
-    return [json.dumps(told).encode()]
+    return [json.dumps({"trace": f"{context.trace_id:032x}", "pid": os.getpid()}).encode()]
 
 
 def pieces() -> Iterator[bytes]:
@@ -48,6 +43,5 @@ def pieces() -> Iterator[bytes]:
 
 
 def breaks() -> Iterator[bytes]:
-    """A body that fails in the middle."""
     yield b"one"
     raise OSError("gone")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import time
-from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
 
 # Not with `pathlib`, whose import would take a third of the start of each worker.
 with open(os.environ["VERSION_FILE"]) as file:
@@ -37,7 +33,7 @@ def unforked() -> None:
     raise RuntimeError("no work for me")
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     """Tell who answers, with the digest of what was sent; /MILLISECONDS takes so long."""
     pause = environ["PATH_INFO"].strip("/")
     body = environ["wsgi.input"].read()
@@ -53,5 +49,4 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         "digest": hashlib.sha256(body).hexdigest(),
         "query": environ["QUERY_STRING"],
     }
-    start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps(told).encode()]
+    return tell(start_response, told)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 from flask import Flask
 from flask_sock import Sock
 from flask_socketio import SocketIO
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from tests.apps.wsgi import Environ, Pieces, StartResponse, say
 
 if os.environ.get("WITHOUT_GEVENT_WEBSOCKET"):
     sys.modules["geventwebsocket"] = None  # type: ignore[assignment]
@@ -29,13 +26,11 @@ socketio = SocketIO(flask, async_mode="gevent" if IS_GEVENT else "threading")
 
 @flask.get("/")
 def index() -> str:
-    """A plain page."""
     return f"{threading.active_count()}"
 
 
 @sock.route("/echo")  # type: ignore[untyped-decorator]
 def echo(ws: Any) -> None:
-    """Echo until the client leaves."""
     while True:
         ws.send(ws.receive())
 
@@ -47,8 +42,7 @@ def spoken(text: str) -> str:
     return text.upper()
 
 
-def gevent_websocket(environ: WSGIEnvironment) -> Iterable[bytes]:
-    """Echo by the `wsgi.websocket` of gevent-websocket."""
+def gevent_websocket(environ: Environ) -> Pieces:
     ws: Any = environ["wsgi.websocket"]
     while not ws.closed:
         message = ws.receive()
@@ -58,12 +52,9 @@ def gevent_websocket(environ: WSGIEnvironment) -> Iterable[bytes]:
     return []
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """All of them."""
+def application(environ: Environ, start_response: StartResponse) -> Pieces:
     if environ["PATH_INFO"] == "/offered":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [repr("wsgi.websocket" in environ).encode()]
+        return say(start_response, repr("wsgi.websocket" in environ))
     if environ["PATH_INFO"] == "/gevent":
         return gevent_websocket(environ)
-    answer: Iterable[bytes] = flask(environ, start_response)
-    return answer
+    return flask(environ, start_response)

@@ -9,9 +9,11 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import IO
 
 from tests.support.browser import Browser, chromium, tab
 from tests.support.certificate import certificate
@@ -50,7 +52,6 @@ class Place:
 
     @property
     def is_secure(self) -> bool:
-        """Whether it speaks TLS."""
         return self.url.startswith("https:")
 
     def ask(self, path: str) -> str:
@@ -58,7 +59,7 @@ class Place:
         context = certificate().client_context()
         handler = urllib.request.HTTPSHandler(context=context)
         opener = urllib.request.build_opener(handler, urllib.request.ProxyHandler({}))
-        with opener.open(f"{self.url}{path}?{self.client}", timeout=HANG) as response:
+        with opener.open(self.path(path), timeout=HANG) as response:
             return str(response.read().decode())
 
     def path(self, path: str) -> str:
@@ -68,6 +69,8 @@ class Place:
 
 #: What a client saw, for each check: `ok`, or what is wrong.
 Seen = Mapping[str, str]
+#: Raises an AssertionError if something is wrong.
+Check = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -89,18 +92,10 @@ class Client:
     without_tls: str = "h2c"
 
     def is_installed(self) -> bool:
-        """Whether it can be run."""
-        if self.program == "httpx":
-            with suppress(ImportError):
-                import httpx
-
-                return bool(httpx)
-            return False
-        return found(self.program) is not None
+        return bool(find_spec("httpx") if self.program == "httpx" else found(self.program))
 
 
 def found(program: str) -> str | None:
-    """The path of a program."""
     return shutil.which(program) or shutil.which(program, path=":".join(FOLDERS))
 
 
@@ -125,12 +120,12 @@ def source(*words: str) -> Callable[[Place], Seen]:
     return run
 
 
-def each(place: Place, checks: Mapping[str, Callable[[Place], None]]) -> Seen:
+def each(checks: Mapping[str, Check]) -> Seen:
     """What becomes of functions that raise an AssertionError if something is wrong."""
     seen = {}
     for name, check in checks.items():
         try:
-            check(place)
+            check()
             seen[name] = "ok"
         except (AssertionError, subprocess.TimeoutExpired) as error:
             seen[name] = str(error).splitlines()[0]
@@ -141,30 +136,34 @@ def same(found: object, expected: object) -> None:
     assert found == expected, f"{found!r:.80}"
 
 
+def prints(expected: str, *words: str) -> Check:
+    """A check of all that a command prints."""
+    return lambda: same(output(*words), expected)
+
+
 @contextmanager
-def streaming(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command whose output is read while it runs; killed at the end."""
+def streaming(*words: str) -> Iterator[IO[bytes]]:
+    """What a command prints, read while it runs; it is killed at the end."""
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
         try:
-            yield running
+            yield running.stdout
         finally:
             running.kill()
 
 
-def checks_of(command: Callable[[Place], list[str]]) -> dict[str, Callable[[Place], None]]:
+def while_it_comes(place: Place, *words: str) -> dict[str, Check]:
     """Checks of a program that prints a response while it comes."""
 
-    def events(place: Place) -> None:
-        with streaming(*command(place), place.path("/events")) as running:
-            assert running.stdout is not None
-            same(running.stdout.read(9), b"data: 1\n\n")
+    def events() -> None:
+        with streaming(*words, place.path("/events")) as printed:
+            same(printed.read(9), b"data: 1\n\n")
             place.ask("/next")
-            same(running.stdout.read(), b"data: 2\n\n")
+            same(printed.read(), b"data: 2\n\n")
 
-    def cancel(place: Place) -> None:
-        with streaming(*command(place), place.path("/endless")) as running:
-            assert running.stdout is not None
-            same(len(running.stdout.read(30_000)), 30_000)
+    def cancel() -> None:
+        with streaming(*words, place.path("/endless")) as printed:
+            same(len(printed.read(30_000)), 30_000)
         wait_for(lambda: place.ask("/left") == "yes\n", "the end of the response")
 
     return {"events": events, "cancel": cancel}
@@ -173,79 +172,71 @@ def checks_of(command: Callable[[Place], list[str]]) -> dict[str, Callable[[Plac
 def curl(place: Place) -> Seen:
     version = "--http2" if place.is_secure else "--http2-prior-knowledge"
     words = ["curl", "-sSN", "--noproxy", "*", "--cacert", place.authority, version]
+    post = ("--data-binary", f"@{place.folder}/body", f"{place.url}/digest")
+    many = ("-Z", "--parallel-max", "100", f"{place.url}/hello?[1-100]")
 
-    def get(place: Place) -> None:
-        same(output(*words, "-w", "%{http_version}", f"{place.url}/hello"), "hello\n2")
-
-    def post(place: Place) -> None:
-        same(
-            output(*words, "--data-binary", f"@{place.folder}/body", f"{place.url}/digest"), DIGEST
-        )
-
-    def parallel(place: Place) -> None:
-        many = ("-Z", "--parallel-max", "100", f"{place.url}/hello?[1-100]")
-        same(output(*words, *many), "hello\n" * 100)
-
-    def hints(place: Place) -> None:
+    def hints() -> None:
         head = output(*words, "-i", f"{place.url}/hints")
         assert head.startswith("HTTP/2 103"), head
 
-    def download(place: Place) -> None:
+    def download() -> None:
         target = place.folder / f"curl{place.is_secure}"
         output(*words, "--limit-rate", "10M", "-o", str(target), f"{place.url}/large")
         same(target.stat().st_size, 10_000_000)
 
-    checks = {"get": get, "post": post, "hints": hints, "download": download}
+    checks = {
+        "get": prints("hello\n2", *words, "-w", "%{http_version}", f"{place.url}/hello"),
+        "post": prints(DIGEST, *words, *post),
+        "hints": hints,
+        "download": download,
+        **while_it_comes(place, *words),
+    }
     # Without TLS, curl 7.88 fails (16) in each transfer that waits for the first, with nginx too.
     if place.is_secure:
-        checks["parallel"] = parallel
-    return each(place, {**checks, **checks_of(lambda _: words)})
+        checks["parallel"] = prints("hello\n" * 100, *words, *many)
+    return each(checks)
 
 
 def nghttp(place: Place) -> Seen:
-    def get(place: Place) -> None:
-        same(output("nghttp", f"{place.url}/hello"), "hello\n")
+    post = ("-d", f"{place.folder}/body", f"{place.url}/digest")
 
-    def post(place: Place) -> None:
-        same(output("nghttp", "-d", f"{place.folder}/body", f"{place.url}/digest"), DIGEST)
-
-    def trailers(place: Place) -> None:
-        words = ("--trailer", "x-sum: 1", "-d", f"{place.folder}/body")
-        same(output("nghttp", *words, f"{place.url}/digest"), DIGEST)
-
-    def parallel(place: Place) -> None:
-        same(output("nghttp", "-m", "100", f"{place.url}/hello"), "hello\n" * 100)
-
-    def hints(place: Place) -> None:
+    def hints() -> None:
         assert ":status: 103" in output("nghttp", "-nv", f"{place.url}/hints"), "no 103"
 
-    def download(place: Place) -> None:
+    def download() -> None:
         # Windows of 64 KiB: the server waits for each of them.
-        with streaming("nghttp", "-w", "16", "-W", "16", f"{place.url}/large") as running:
-            assert running.stdout is not None
-            same(len(running.stdout.read()), 10_000_000)
+        with streaming("nghttp", "-w", "16", "-W", "16", f"{place.url}/large") as printed:
+            same(len(printed.read()), 10_000_000)
 
-    checks = {"get": get, "post": post, "trailers": trailers, "parallel": parallel}
-    checks |= {"hints": hints, "download": download}
-    return each(place, {**checks, **checks_of(lambda _: ["stdbuf", "-o0", "nghttp"])})
+    return each(
+        {
+            "get": prints("hello\n", "nghttp", f"{place.url}/hello"),
+            "post": prints(DIGEST, "nghttp", *post),
+            "trailers": prints(DIGEST, "nghttp", "--trailer", "x-sum: 1", *post),
+            "parallel": prints("hello\n" * 100, "nghttp", "-m", "100", f"{place.url}/hello"),
+            "hints": hints,
+            "download": download,
+            **while_it_comes(place, "stdbuf", "-o0", "nghttp"),
+        }
+    )
 
 
 def h2load(place: Place) -> Seen:
-    def load(*words: str) -> Callable[[Place], None]:
-        def run(_: Place) -> None:
-            report = output("h2load", *words)
-            requests = words[words.index("-n") + 1]
+    def load(requests: str, *words: str) -> Check:
+        def run() -> None:
+            report = output("h2load", "-n", requests, *words)
             assert f"status codes: {requests} 2xx" in report, report[-400:]
 
         return run
 
-    checks = {
-        "get": load("-n", "10", f"{place.url}/hello"),
-        "post": load("-n", "4", "-d", f"{place.folder}/body", f"{place.url}/digest"),
-        "parallel": load("-n", "1000", "-c", "4", "-m", "100", f"{place.url}/hello"),
-        "download": load("-n", "4", "-m", "4", "-w", "14", f"{place.url}/large"),
-    }
-    return each(place, checks)
+    return each(
+        {
+            "get": load("10", f"{place.url}/hello"),
+            "post": load("4", "-d", f"{place.folder}/body", f"{place.url}/digest"),
+            "parallel": load("1000", "-c", "4", "-m", "100", f"{place.url}/hello"),
+            "download": load("4", "-m", "4", "-w", "14", f"{place.url}/large"),
+        }
+    )
 
 
 #: JavaScript for each check in a browser, which is on a page of the server; its value is true.
@@ -278,12 +269,12 @@ SCRIPT = """(async () => {
 
 
 def browser(place: Place) -> Seen:
-    def run(script: str, shown: Browser) -> Callable[[Place], None]:
-        return lambda _: same(shown.run(SCRIPT % script), True)
+    def run(script: str, shown: Browser) -> Check:
+        return lambda: same(shown.run(SCRIPT % script), True)
 
     with chromium() as driver, tab(driver) as shown:
         shown.open(f"{place.url}/hello")
-        return each(place, {name: run(script, shown) for name, script in IN_BROWSER.items()})
+        return each({name: run(script, shown) for name, script in IN_BROWSER.items()})
 
 
 CLIENTS = {

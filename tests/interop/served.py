@@ -40,7 +40,6 @@ def endless(name: str) -> Iterator[bytes]:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer by the path."""
     path, name = environ["PATH_INFO"], environ["QUERY_STRING"]
     answer: Iterable[bytes] = [b"hello\n"]
     match path:

@@ -31,7 +31,6 @@ done
 
 
 def main() -> None:
-    """Run the session to its end."""
     with Path("/etc/passwd").open("a") as file:
         file.write(f"{USER}:x:{UID}:{UID}:A reader:/home/{USER}:/bin/bash\n")
     with Path("/etc/group").open("a") as file:

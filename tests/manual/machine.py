@@ -68,7 +68,6 @@ class Machine:
         self.close()
 
     def close(self) -> None:
-        """End all its processes."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait(HANG)
@@ -100,7 +99,6 @@ class Machine:
         return int(number), self.root / f"run/manual/{self._count}"
 
     def _answer(self) -> str:
-        """The session's next line."""
         assert self._process.stdout is not None
         end = time.monotonic() + HANG
         line = b""
@@ -126,7 +124,6 @@ class Machine:
         return status, path.read_text(encoding="utf-8", errors="replace")
 
     def start(self, command: str) -> Job:
-        """Start a command that runs on."""
         group, path = self._send("&" + command)
         return Job(self, group, path, command)
 
@@ -158,7 +155,6 @@ class Job:
         self.seen = 0
 
     def output(self) -> str:
-        """What it has printed until now."""
         return self._path.read_text(encoding="utf-8", errors="replace")
 
     def runs(self) -> bool:

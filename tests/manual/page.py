@@ -53,12 +53,10 @@ class Page:
     not_run: str = ""
 
     def fail(self, line: int, message: str) -> PageError:
-        """An error at a line."""
         return PageError(f"{self.path}:{line}: {message}")
 
 
 def read(path: Path) -> Page:
-    """The steps of a page."""
     page = Page(path)
     lines = path.read_text(encoding="utf-8").split("\n")
     replaced: list[tuple[str, str]] = []

@@ -16,11 +16,6 @@ DOCS = ROOT / "docs"
 GUIDES = sorted(DOCS.glob("guides/*.md"))
 
 
-def has_blocks(path: Path) -> bool:
-    """Whether there is anything to run."""
-    return "```" in path.read_text(encoding="utf-8")
-
-
 @pytest.fixture(scope="session")
 def possible() -> None:
     """Skip where no machine can be made, or one without the programs that most pages use."""
@@ -33,11 +28,11 @@ def cases() -> list[ParameterSet]:
     """A case for each page; those that take long are for the full level."""
     found: list[ParameterSet] = []
     for path in GUIDES:
-        if has_blocks(path):
-            full = "<!-- test: full -->" in path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        if "```" in text:
             # Each has a machine of its own: not all one after another.
             marks = [pytest.mark.xdist_group(f"guides {len(found) % 3}")]
-            marks += [pytest.mark.full] if full else []
+            marks += [pytest.mark.full] if "<!-- test: full -->" in text else []
             found.append(pytest.param(path, id=path.stem, marks=marks))
     return found
 
@@ -62,7 +57,6 @@ def test_page(path: Path) -> None:
 
 
 def written(folder: Path, text: str) -> page.Page:
-    """A page with this text."""
     (folder / "page.md").write_text(text)
     return page.read(folder / "page.md")
 

@@ -57,7 +57,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def build(tree: Path, folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Build the manual of a tree."""
     command = [sys.executable, str(tree / "docs" / "manual_site" / "build.py"), str(folder)]
     return subprocess.run(
         [*command, *options],

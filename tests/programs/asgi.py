@@ -390,7 +390,6 @@ class Asgi(Application):
                 assert not fault or self.server == "uvicorn", f"{name}: {fault}\n{server.log()}"
 
     def accepts(self, server: Program) -> bool:
-        """Whether the server accepts connections."""
         assert server.process.poll() is None, server.log()
         host, port = self.url.removeprefix("http://").split(":")
         with suppress(OSError), socket.create_connection((host, int(port))):

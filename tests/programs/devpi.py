@@ -7,7 +7,13 @@ from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
 
-WSGI = """
+METADATA = "Metadata-Version: 2.1\nName: greeting\nVersion: {}\nRequires-Python: >=3.8\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+class Devpi(Application):
+    requirements = ("devpi-server==6.20.3", "devpi-client==7.3.0")
+    wsgi = """
 from devpi_server.config import get_pluginmanager, parseoptions
 from devpi_server.main import xom_from_config
 
@@ -16,20 +22,12 @@ server = xom_from_config(parseoptions(get_pluginmanager(), words))
 application = server.create_app()
 server.thread_pool.start()
 """
-
-METADATA = "Metadata-Version: 2.1\nName: greeting\nVersion: {}\nRequires-Python: >=3.8\n"
-WHEEL = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-
-
-class Devpi(Application):
-    requirements = ("devpi-server==6.20.3", "devpi-client==7.3.0")
     # It keeps the state of its database in its memory.
     workers = 1
     environ = ("PIP_NO_CACHE_DIR=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_CONFIG_FILE=/dev/null")
     path = "/+api"
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         self.run("devpi-init", "--serverdir", "server", "--no-root-pypi")
         for version in ("1.0", "1.1"):
             self._write_wheel(version)

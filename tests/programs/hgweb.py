@@ -11,11 +11,6 @@ from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
 
-WSGI = """
-from mercurial.hgweb import hgweb
-application = hgweb(b"hgweb.conf")
-"""
-
 CONFIGURATION = """
 [paths]
 / = {}/repositories/*
@@ -28,10 +23,13 @@ push_ssl = no
 
 class Hgweb(Application):
     requirements = ("mercurial==7.2.4",)
+    wsgi = """
+from mercurial.hgweb import hgweb
+application = hgweb(b"hgweb.conf")
+"""
     environ = ("HGRCPATH=", "HGPLAIN=1", "HGUSER=somebody")
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         Path("hgweb.conf").write_text(CONFIGURATION.format(Path.cwd()))
         files = Path("repositories/files")
         self.run("hg", "init", files.parent / "heads")

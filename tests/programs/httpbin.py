@@ -6,7 +6,6 @@ import os
 import socket
 from contextlib import suppress
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tests.programs.running.application import Application, Steps
 from tests.support.proxies import reserve
@@ -74,15 +73,13 @@ class Httpbin(Application):
             words = self.command_with_tls(secure, certificates)
             with Program(*words, cwd=Path.cwd(), env=dict(os.environ), merged=True) as server:
                 wait_for(lambda: accepts(address), "accept")
-                self.run(
-                    *TESTS, f"--junit-xml={Path.cwd()}/report.xml", cwd=self.source("requests")
-                )
+                report = f"--junit-xml={Path.cwd()}/report.xml"
+                self.run(*TESTS, report, cwd=self.source("requests"))
                 server.process.terminate()
                 yield "end of the server with TLS", server.process.wait(HANG)
-        cases = list(ElementTree.parse("report.xml").iter("testcase"))
-        yield "tests", len(cases)
-        for case in cases:
-            yield f"{case.get('classname')}.{case.get('name')}", [each.tag for each in case]
+        steps = [*self.report()]
+        yield "tests", len(steps)
+        yield from steps
 
     def command_with_tls(self, address: str, certificates: Path) -> list[str]:
         """The command that starts a second server, with TLS."""

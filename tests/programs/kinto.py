@@ -27,20 +27,18 @@ multiauth.policy.account.use = kinto.plugins.accounts.AccountsPolicy
 kinto.account_create_principals = system.Everyone
 """
 
-WSGI = """
+
+class Kinto(Application):
+    requirements = ("kinto[postgresql]==26.5.0", "kinto-http==11.11.0")
+    wsgi = """
 from kinto import main
 from pyramid.paster import get_app
 application = get_app("kinto.ini")
 """
-
-
-class Kinto(Application):
-    requirements = ("kinto[postgresql]==26.5.0", "kinto-http==11.11.0")
     needs = (str(INSTALLED),)
     path = "/v1/"
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         database = f"postgresql://{USER}@/postgres?host={Path.cwd()}/database"
         Path("kinto.ini").write_text(CONFIGURATION.format(database=database))
 

@@ -6,27 +6,22 @@ import hashlib
 import io
 import os
 import urllib.request
-from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
-
-WSGI = """
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-application = DomainDispatcherApplication(create_backend_app)
-"""
 
 
 class Moto(Application):
     requirements = ("moto[server]==5.2.5", "boto3==1.44.5")
+    wsgi = """
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+application = DomainDispatcherApplication(create_backend_app)
+"""
     environ = (
         *("AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_DEFAULT_REGION=us-east-1"),
         *("AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1"),
     )
     workers = 1
     path = "/moto-api/"
-
-    def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
 
     def drive(self) -> Steps:
         import boto3

@@ -23,27 +23,25 @@ UPGRADE_CHECK_ENABLED = False
 SHOW_GRAVATAR_IMAGE = False
 """
 
-#: The commands and the application lie in the package, which has to be on the path.
-WSGI = """
-import importlib.util
-import sys
-sys.path.insert(0, importlib.util.find_spec("pgadmin4").submodule_search_locations[0])
-from pgAdmin4 import app as application
-"""
-
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36"
 USER = {"email": "ann@example.com", "password": "a long secret"}
 
 
 class Pgadmin(Application):
     requirements = ("pgadmin4==9.18", "requests==2.34.2", "websocket-client==1.9.2")
+    # The commands and the application lie in the package, which has to be on the path.
+    wsgi = """
+import importlib.util
+import sys
+sys.path.insert(0, importlib.util.find_spec("pgadmin4").submodule_search_locations[0])
+from pgAdmin4 import app as application
+"""
     # Its configuration lies in the current folder; keys of users lie in its memory.
     environ = ("PYTHONPATH=.", "PGADMIN_SERVER_MODE=ON")
     workers = 1
     path = "/misc/ping"
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         Path("config_local.py").write_text(SETTINGS.format(folder=f"{Path.cwd()}/data"))
         os.environ |= {
             "PYTHONPATH": os.getcwd(),

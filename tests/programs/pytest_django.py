@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tests.programs.running.application import Application, Steps
 
@@ -23,5 +22,4 @@ class PytestDjango(Application):
         words = ["python", "-m", "pytest", "-p", "no:cacheprovider", str(tests)]
         words += ["--junit-xml", "report.xml"]
         self.run(*words, *(OURS if self.server != self.reference else ()), cwd=Path.cwd())
-        for case in ElementTree.parse("report.xml").iter("testcase"):
-            yield f"{case.get('classname')}.{case.get('name')}", [each.tag for each in case]
+        yield from self.report()

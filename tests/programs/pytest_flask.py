@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tests.programs.running.application import Application, Steps
 
@@ -30,5 +29,4 @@ class PytestFlask(Application):
         words = ["python", "-m", "pytest", "-p", "no:cacheprovider", str(tests)]
         words += ["--junit-xml", "report.xml", "-k", f"not {' and not '.join(PROCESS)}"]
         self.run(*words, *(OURS if self.server != self.reference else ()), cwd=Path.cwd())
-        for case in ElementTree.parse("report.xml").iter("testcase"):
-            yield f"{case.get('classname')}.{case.get('name')}", [each.tag for each in case]
+        yield from self.report()

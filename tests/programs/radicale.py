@@ -135,5 +135,4 @@ def summary(event: Any) -> list[str]:
 
 
 def digest(card: Path) -> str:
-    """The digest of a file."""
     return hashlib.sha256(card.read_bytes()).hexdigest()

@@ -8,11 +8,6 @@ from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
 
-WSGI = """
-from roundup.cgi.wsgi_handler import RequestDispatcher
-application = RequestDispatcher("tracker")
-"""
-
 SETTINGS = (
     "tracker_web={}/,mail_domain=example.org,mail_host=127.0.0.1,mail_debug=mail.log,"
     "rdbms_sqlite_timeout=120"
@@ -21,9 +16,12 @@ SETTINGS = (
 
 class Roundup(Application):
     requirements = ("roundup==2.6.0", "MechanicalSoup==1.4.0")
+    wsgi = """
+from roundup.cgi.wsgi_handler import RequestDispatcher
+application = RequestDispatcher("tracker")
+"""
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         admin = ("roundup-admin", "-i", "tracker")
         self.run(*admin, "install", "classic", "sqlite", SETTINGS.format(self.url))
         self.run(*admin, "initialise", "secret")

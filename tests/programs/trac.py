@@ -10,7 +10,11 @@ from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
 
-WSGI = """
+
+class Trac(Application):
+    # Trac needs `pkg_resources`, which later versions of setuptools do not have.
+    requirements = ("Trac==1.6", "setuptools==80.9.0", "MechanicalSoup==1.4.0")
+    wsgi = """
 import trac.web.main
 from trac.web.auth import BasicAuthentication
 from trac.web.standalone import AuthenticationMiddleware
@@ -18,15 +22,9 @@ from trac.web.standalone import AuthenticationMiddleware
 passwords = BasicAuthentication("passwords", "trac")
 application = AuthenticationMiddleware(trac.web.main.dispatch_request, {"*": passwords}, "trac")
 """
-
-
-class Trac(Application):
-    # Trac needs `pkg_resources`, which later versions of setuptools do not have.
-    requirements = ("Trac==1.6", "setuptools==80.9.0", "MechanicalSoup==1.4.0")
     environ = ("TRAC_ENV=trac",)
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         digest = base64.b64encode(hashlib.sha1(b"secret").digest()).decode()
         Path("passwords").write_text(f"admin:{{SHA}}{digest}\n")
         self.run("trac-admin", "trac", "initenv", "Ours", "sqlite:db/trac.db?timeout=120000")

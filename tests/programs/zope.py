@@ -7,19 +7,17 @@ from pathlib import Path
 
 from tests.programs.running.application import Application, Steps
 
-WSGI = """
-from paste.deploy import loadapp
-application = loadapp("config:instance/etc/zope.ini", relative_to=".")
-"""
-
 
 class Zope(Application):
     requirements = ("Zope[wsgi]==6.3", "Products.PythonScripts==5.3.1", "MechanicalSoup==1.4.0")
+    wsgi = """
+from paste.deploy import loadapp
+application = loadapp("config:instance/etc/zope.ini", relative_to=".")
+"""
     # One process has the database open.
     workers = 1
 
     def prepare(self) -> None:
-        Path("wsgi.py").write_text(WSGI)
         self.run("mkwsgiinstance", "-d", "instance", "-u", "admin:secret")
         with Path("instance/etc/zope.conf").open("a") as configuration:
             configuration.write("enable-xmlrpc on\n")

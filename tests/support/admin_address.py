@@ -31,7 +31,6 @@ class Admin:
         self._address = ("127.0.0.1", int(found[2])) if found[2] else found[3]
 
     def connect(self) -> Operator:
-        """A connection to it."""
         return Operator(self._address)
 
     @property

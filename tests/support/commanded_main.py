@@ -110,7 +110,10 @@ def main(mode_name: str, *options: str) -> None:
         places[pid] = place
         print(pid, "started", flush=True)
 
-    def listen() -> None:
+    commands = ""
+    while True:
+        sources: list[int | socket.socket] = [0, *channels.values()]
+        readable, _, _ = select.select(sources, [], [], 0.01 if places else None)
         for pid, channel in list(channels.items()):
             if channel in readable:
                 try:
@@ -121,21 +124,11 @@ def main(mode_name: str, *options: str) -> None:
                     print(pid, "said", said.decode(), flush=True)
                 else:
                     channels.pop(pid).close()
-
-    def bury() -> None:
         for pid in list(places):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 scoreboard.free(places.pop(pid))
                 print(pid, "ended", os.waitstatus_to_exitcode(status), flush=True)
-
-    commands = ""
-    readable: list[int | socket.socket] = []
-    while True:
-        sources: list[int | socket.socket] = [0, *channels.values()]
-        readable, _, _ = select.select(sources, [], [], 0.01 if places else None)
-        listen()
-        bury()
         if 0 in readable:
             more = os.read(0, 4096).decode()
             if not more:
@@ -145,12 +138,12 @@ def main(mode_name: str, *options: str) -> None:
                 match line.split():
                     case ["start"]:
                         start()
-                    case ["say", pid, octets]:
-                        channels[int(pid)].send(octets.encode())
-                    case ["leave", pid]:
-                        channels.pop(int(pid)).close()
-                    case ["kill", pid, number]:
-                        os.kill(int(pid), int(number))
+                    case ["say", to, octets]:
+                        channels[int(to)].send(octets.encode())
+                    case ["leave", to]:
+                        channels.pop(int(to)).close()
+                    case ["kill", to, number]:
+                        os.kill(int(to), int(number))
 
 
 if __name__ == "__main__":

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.testkit.server import Server, command, wait_for
+from tests.testkit.server import Server, command, patched, wait_for
 
 #: Command line of the development server.
 DEV = tuple(command("dev"))
 
 #: Starts the server as it would be with a `LONG` that tests have the time for. It is longer than a
 #: busy machine takes to import what comes before.
-IMPATIENT = (
-    sys.executable,
-    "-c",
-    "import sys; from poorhttp.cli import main; from poorhttp.plugins.dev.reload import reloader;"
-    "reloader.SLOW_LOADING = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
-)
+IMPATIENT = patched("poorhttp.plugins.dev.reload.reloader", SLOW_LOADING=2)
 
 #: Two modules that must agree: an answer of half a version would show.
 APP = """\
@@ -57,7 +51,6 @@ def answering(body: str, first: str = "") -> str:
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Make files below a folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +120,6 @@ class ProjectFolder:
 
 
 def version(server: Server) -> str:
-    """The version that answers one request."""
     return str(server.get("/").json()["version"])
 
 

@@ -31,7 +31,6 @@ class Time:
         self.limit = self.forwards = self.teardown = 0.0
 
     def add(self, report: pytest.TestReport) -> Self:
-        """Add a phase of the test."""
         self.limit = getattr(report, LIMIT, 0.0)
         if report.when == "teardown":
             self.teardown += report.duration

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import h11
 
-from tests.support import rust_program
+from tests.support.rust_program import RustProgram
 from tests.testkit.cases.blocks import blocks, unescape
 from tests.testkit.cases.exchanges import read_all
-from tests.testkit.client import HANG
 
 ROOT = Path(__file__).parents[2]
 # What the fuzz target `body` puts before its octets.
@@ -67,30 +66,21 @@ class Disagreement(Exception):
     """Two readings of the same octets that no known difference explains."""
 
 
-class Ours:
+class Ours(RustProgram):
     """Our parser: a process that is sent octets and says what it makes of them."""
 
-    def __enter__(self) -> Ours:
-        self.process = rust_program.start("requests")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate(timeout=HANG)
+    name = "requests"
 
     def read(self, octets: bytes) -> Reading:
         """Its reading; EOFError if it broke down over it."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(len(octets).to_bytes(4, "big") + octets)
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
+        self.send(octets)
+        line = self.answers.readline()
         if not line:
             raise EOFError(f"the parser broke down over {octets!r}")
         found = json.loads(line)
         return Reading(tuple(map(self.message, found["messages"])), found["rejected"])
 
     def message(self, found: dict[str, object]) -> Message:
-        """A message as it was described."""
         plain = {
             key: value.encode("latin-1") if isinstance(value, str) else value
             for key, value in found.items()

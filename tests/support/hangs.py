@@ -63,7 +63,6 @@ class Watchdog:
         os.write(self._process.stdin.fileno(), line.encode())
 
     def close(self) -> None:
-        """End the watchdog."""
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait(LIMIT)
@@ -80,7 +79,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the watchdog."""
     if WATCHDOG in config.stash:
         config.stash[WATCHDOG].close()
 
@@ -167,7 +165,6 @@ def descendants(tested: psutil.Process) -> list[psutil.Process]:
 
 
 def is_watchdog(process: psutil.Process) -> bool:
-    """Whether a process is a watchdog."""
     with suppress(psutil.Error):
         return process.cmdline()[1:3] == ["-m", "tests.support.hangs"]
     return False
@@ -201,7 +198,6 @@ def describe(process: psutil.Process) -> str:
 
 
 def kill(processes: Iterable[psutil.Process]) -> None:
-    """End processes."""
     for process in processes:
         with suppress(psutil.Error):
             process.kill()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from contextlib import suppress
 
+from tests.support.load import Clients
 from tests.testkit.client import BadResponse, Closed, Connection
-from tests.testkit.server import join, wait_for
+from tests.testkit.server import wait_for
 
 #: Seconds between two questions.
 PAUSE = 0.01
@@ -35,7 +35,7 @@ def wait_status(address: Address, status: int, path: str = "/-/ready") -> str:
     return found[0][1]
 
 
-class Probe:
+class Probe(Clients):
     """Asks in a thread, on a connection that it keeps and on new ones in turn.
 
     Attributes:
@@ -46,19 +46,9 @@ class Probe:
         self._address = address
         self._path = path
         self.told: Counter[tuple[int, str] | str] = Counter()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Probe:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        join(self._thread)
+        super().__init__(self._run)
 
     def wait_more(self, answers: int = 20) -> None:
-        """Wait for so many more answers."""
         before = self.told.total()
         wait_for(lambda: self.told.total() >= before + answers, f"{answers} more answers")
 

@@ -8,16 +8,10 @@ from collections.abc import Iterable
 import hpack
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import (
-    DataReceived,
-    ResponseReceived,
-    StreamEnded,
-    StreamReset,
-)
+from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 
-from tests.support import rust_program
-from tests.testkit.client import HANG
+from tests.support.rust_program import RustProgram
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -34,26 +28,18 @@ SIZES = (0, 40, 100, 1000, 4096, 65_536)
 LISTS = 1000
 
 
-class Ours:
+class Ours(RustProgram):
     """Our implementation: a process that answers calls (`core/fuzz/src/bin/http2.rs`)."""
 
-    def __enter__(self) -> Ours:
-        self.process = rust_program.start("http2_peer")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate(timeout=HANG)
+    name = "http2_peer"
 
     def call(self, letter: bytes, argument: bytes = b"") -> bytes:
         """The result of a call; EOFError if it broke down."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(letter + len(argument).to_bytes(4, "big") + argument)
-        self.process.stdin.flush()
-        length = self.process.stdout.read(4)
+        self.send(argument, letter)
+        length = self.answers.read(4)
         if len(length) < 4:
             raise EOFError(f"it broke down over {letter!r} {argument!r}")
-        return self.process.stdout.read(int.from_bytes(length, "big"))
+        return self.answers.read(int.from_bytes(length, "big"))
 
     def decode(self, block: bytes) -> Fields | str:
         """The fields of a block, or why it is refused."""
@@ -69,7 +55,6 @@ class Ours:
         return list(zip(texts[::2], texts[1::2], strict=True))
 
     def encode(self, fields: Fields) -> bytes:
-        """The block of some fields."""
         texts = (text for field in fields for text in field)
         return self.call(b"e", b"".join(len(text).to_bytes(4, "big") + text for text in texts))
 
@@ -194,7 +179,6 @@ class Client:
             self.take(self.ours.call(b"r", data))
 
     def request(self, path: bytes, fields: Iterable[tuple[bytes, bytes]], has_content: bool) -> int:
-        """Begins a request."""
         stream = self.connection.get_next_available_stream_id()
         method = b"POST" if has_content else b"GET"
         head = [

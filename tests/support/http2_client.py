@@ -54,18 +54,15 @@ class Stream:
     reset: int | None = None
 
     def get(self, name: str) -> str | None:
-        """The value of a field."""
         return dict(self.headers).get(name)
 
     @property
     def body(self) -> bytes:
-        """The content so far."""
         self.pieces[:] = [b"".join(self.pieces)]
         return self.pieces[0]
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes."""
         return self.ended or self.reset is not None
 
 
@@ -73,7 +70,6 @@ class PlainEncoder(Encoder):
     """Without Huffman code, which takes `hpack` seconds for long values."""
 
     def encode(self, headers: Any, huffman: bool = False) -> bytes:
-        """The block of some fields."""
         return super().encode(headers, huffman=False)
 
 
@@ -235,7 +231,6 @@ class Client:
         self.until(lambda: self.pongs > seen)
 
     def receive(self) -> None:
-        """Receive once."""
         try:
             data = self.socket.recv(1 << 18)
         except ConnectionResetError:

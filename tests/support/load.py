@@ -8,10 +8,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.server import join, wait_for
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Seconds between two requests of a client: enough clients keep two cores busy without it.
 PAUSE = 0.005
@@ -21,8 +25,29 @@ class Wrong(Exception):
     """An answer, but not the one to what was asked."""
 
 
-class Load:
-    """Clients in threads of the test: each asks, checks the whole answer, and asks again.
+class Clients:
+    """Clients in threads of the test, as long as a block runs: `_over` ends them."""
+
+    def __init__(self, *clients: Callable[[], None]) -> None:
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=client, daemon=True) for client in clients]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Let every client have its last answer."""
+        self._over.set()
+        join(*self._threads)
+
+
+class Load(Clients):
+    """Clients each of which asks, checks the whole answer, and asks again.
 
     They behave as well as clients can: one that is told `Connection: close` opens a new connection,
     and so does one that finds its idle connection closed. What begins is to be answered.
@@ -42,27 +67,14 @@ class Load:
         self.failed: set[int] = set()
         self.answers: Counter[str] = Counter()
         self.pids: Counter[int] = Counter()
-        self._over = threading.Event()
         self._number = itertools.count()
-        kinds = [self._keep, self._keep_and_post, self._once, self._slowly]
-        self._threads = [
-            threading.Thread(target=kinds[number % len(kinds)], daemon=True)
-            for number in range(clients)
+        kinds: list[Callable[[], None]] = [
+            partial(self._stay, "GET", "/"),
+            partial(self._stay, "POST", "/"),
+            self._once,
+            partial(self._stay, "POST", "/50"),
         ]
-
-    def __enter__(self) -> Load:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Let every client have its last answer."""
-        self._over.set()
-        for thread in self._threads:
-            join(thread)
+        super().__init__(*(kinds[number % len(kinds)] for number in range(clients)))
 
     def check(self) -> None:
         """Nothing went wrong, and there was something to go wrong."""
@@ -74,7 +86,6 @@ class Load:
         wait_for(lambda: self.answers[version], f"an answer of version {version}")
 
     def wait_more(self, answers: int) -> None:
-        """Wait for so many more answers."""
         before = self.answers.total()
         wait_for(lambda: self.answers.total() >= before + answers, f"{answers} more answers")
 
@@ -87,15 +98,6 @@ class Load:
         wait_for(lambda: set(pids) <= set(self.pids), "an answer of each process")
 
     # Clients
-
-    def _keep(self) -> None:
-        self._stay("GET", "/")
-
-    def _keep_and_post(self) -> None:
-        self._stay("POST", "/")
-
-    def _slowly(self) -> None:
-        self._stay("POST", "/50")
 
     def _once(self) -> None:
         while not self._over.wait(PAUSE):

@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from tests.testkit.client import HANG, Connection
-from tests.testkit.server import ROOT, environment, wait_for, written
+from tests.testkit.client import Connection
+from tests.testkit.server import Program, wait_for
 
 
-class MainProcess:
+class MainProcess(Program):
     """The program `tests.support.commanded_main`, and what it has printed so far."""
 
     def __init__(self, mode: str, *options: str) -> None:
-        # Closed at the end of the block.
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.commanded_main", mode, *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            cwd=ROOT,
-            env=environment(),
-            start_new_session=True,
-        )
-        self._printed: list[str] = []
-        self._rest = ""
+        words = (sys.executable, "-m", "tests.support.commanded_main", mode, *options)
+        self._expected: list[str] = []
         self._connections: list[Connection] = []
+        super().__init__(*words, stdin=subprocess.PIPE)
+        assert isinstance(self.process, subprocess.Popen)
+        assert self.process.stdin is not None
+        self._commands = self.process.stdin
         try:
             self.port = int(self.expect("listens").split()[0].rpartition(":")[2])
         except BaseException:
             self.kill()
             raise
-
-    def __enter__(self) -> MainProcess:
-        return self
 
     def __exit__(self, *_: object) -> None:
         log = self.log()
@@ -47,17 +35,11 @@ class MainProcess:
         assert "panicked at" not in log, log
         assert "Traceback" not in log, log
 
-    def kill(self) -> None:
-        """End all of it."""
+    def _close(self) -> None:
         for connection in self._connections:
             connection.close()
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate(timeout=HANG)
-        self._stderr.close()
-
-    def log(self) -> str:
-        """What it and its workers have written to standard error."""
-        return written(self._stderr)
+        self._commands.close()
+        super()._close()
 
     def connect(self) -> Connection:
         """A new connection, closed at the end if not before."""
@@ -66,31 +48,29 @@ class MainProcess:
         return connection
 
     def tell(self, *words: object) -> None:
-        """Give it a command."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(" ".join(map(str, words)).encode() + b"\n")
-        self._process.stdin.flush()
+        self._commands.write(" ".join(map(str, words)).encode() + b"\n")
+        self._commands.flush()
+
+    def _printed(self) -> list[str]:
+        """The whole lines that nobody has expected yet."""
+        lines = self.output().split("\n")[:-1]
+        for line in self._expected:
+            lines.remove(line)
+        return lines
 
     def has_printed(self, text: str) -> bool:
         """Whether a line with `text` was there that nobody has expected yet."""
-        assert self._process.stdout is not None
-        while select.select([self._process.stdout], [], [], 0)[0]:
-            more = os.read(self._process.stdout.fileno(), 4096).decode()
-            if not more:
-                break
-            *lines, self._rest = (self._rest + more).split("\n")
-            self._printed += lines
-        return any(text in line for line in self._printed)
+        return any(text in line for line in self._printed())
 
     def expect(self, text: str) -> str:
         """Wait for a line with `text`; the line."""
         try:
-            wait_for(lambda: self.has_printed(text) or self._process.poll() is not None, text)
-            assert self.has_printed(text), f"no {text}, exit code {self._process.returncode}"
+            wait_for(lambda: self.has_printed(text) or self.process.poll() is not None, text)
+            assert self.has_printed(text), f"no {text}, exit code {self.process.returncode}"
         except AssertionError as error:
-            raise AssertionError(f"{error}; {self._printed}; the log is:\n{self.log()}") from None
-        line = next(line for line in self._printed if text in line)
-        self._printed.remove(line)
+            raise AssertionError(f"{error}; {self._printed()}; the log is:\n{self.log()}") from None
+        line = next(line for line in self._printed() if text in line)
+        self._expected.append(line)
         return line
 
     def start(self) -> int:
@@ -137,7 +117,6 @@ class MainProcess:
         return other
 
     def has_ended(self, pid: int) -> bool:
-        """Whether a worker has ended."""
         return self.has_printed(f"{pid} ended")
 
     def ended(self, pid: int) -> None:

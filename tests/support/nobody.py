@@ -14,7 +14,7 @@ import sysconfig
 from pathlib import Path
 
 from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, environment
+from tests.testkit.server import ROOT, run
 
 #: Whether we can become somebody else at all.
 IS_ROOT = os.geteuid() == 0
@@ -77,26 +77,10 @@ class Nobody:
         self, *arguments: str, program: str = "", cwd: str | Path = "/"
     ) -> subprocess.CompletedProcess[str]:
         """Run the command with `arguments`, or a program that is given as text."""
-        return subprocess.run(
-            [sys.executable, "-c", _BECOME + program if program else _COMMAND, *arguments],
-            env=environment(self.env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        return self.as_root(_BECOME + program if program else _COMMAND, *arguments, cwd=cwd)
 
-    def as_root(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def as_root(
+        self, program: str, *arguments: str, cwd: str | Path = "/"
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program that is given as text as who we are; it may become nobody itself."""
-        return subprocess.run(
-            [sys.executable, "-c", program, *arguments],
-            env=environment(self.env),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=HANG,
-            check=False,
-        )
+        return run(sys.executable, "-c", program, *arguments, cwd=Path(cwd), env=self.env)

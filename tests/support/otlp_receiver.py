@@ -69,7 +69,6 @@ class Receiver:
         self._server.server_close()
 
     def on_traces(self, body: bytes) -> None:
-        """Take spans."""
         from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
         request = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
@@ -78,7 +77,6 @@ class Receiver:
             self.spans += [(span, resource) for scope in group.scope_spans for span in scope.spans]
 
     def on_metrics(self, body: bytes) -> None:
-        """Take metrics."""
         from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 
         request = metrics_service_pb2.ExportMetricsServiceRequest.FromString(body)

@@ -62,7 +62,6 @@ def postgres() -> Iterator[Path]:
 
 
 def _wait(folder: Path, server: subprocess.Popen[bytes]) -> None:
-    """Wait until the server accepts clients."""
     asked = [_program("pg_isready"), "--quiet", "--host", str(folder), "--timeout", str(int(HANG))]
     while subprocess.run(asked, cwd=folder, timeout=HANG, check=False).returncode:
         assert server.poll() is None, (folder / "log").read_text()

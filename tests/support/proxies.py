@@ -36,7 +36,7 @@ defaults
 """
 
 
-def nginx_text(folder: Path, servers: Iterable[str], more: str = "") -> str:
+def nginx_text(folder: Path, servers: Iterable[str]) -> str:
     """A configuration of nginx with these servers, whose files are in a folder."""
     parts = ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
     temporary = " ".join(f"{part}_temp_path {folder}/{part}-files;" for part in parts)
@@ -44,7 +44,7 @@ def nginx_text(folder: Path, servers: Iterable[str], more: str = "") -> str:
         daemon off; pid {folder}/nginx.pid; error_log stderr info; worker_processes 1;
         events {{ worker_connections 512; }}
         http {{
-            access_log off; client_max_body_size 100m; {temporary} {more}
+            access_log off; client_max_body_size 100m; {temporary}
             {" ".join(servers)}
         }}
     """
@@ -77,7 +77,6 @@ class WebServer(Program):
         return True
 
     def stop(self) -> None:
-        """End it."""
         self.process.terminate()
         self.wait()
         self._close()
@@ -115,7 +114,6 @@ class Proxy(WebServer):
         )
 
     def wait_listening(self) -> Proxy:
-        """Wait until it listens."""
         wait_for(self.is_listening, f"{self.program.name} listening")
         return self
 

@@ -23,13 +23,13 @@ def modules(folder: Path) -> dict[str, Path]:
     return found
 
 
-def python_graph(*folders: Path, strings: bool = True) -> dict[str, set[str]]:
+def python_graph(*folders: Path) -> dict[str, set[str]]:
     """Which module of packages depends on which; an extension, `_core`, is one, with its stub.
 
     Counted are imports anywhere in a file, also in functions and under `TYPE_CHECKING`; modules
-    reached as attributes of an imported package; with `strings`, modules that a string names; and
-    the module of a class that depends on whoever replaces its attributes. A package is imported
-    with each of its modules; that is not counted, only what it is asked for.
+    reached as attributes of an imported package; modules that a string names; and the module of a
+    class that depends on whoever replaces its attributes. A package is imported with each of its
+    modules; that is not counted, only what it is asked for.
     """
     known = {name: path for folder in folders for name, path in modules(folder).items()}
     known.update({f"{folder.name}._core": folder / "_core.pyi" for folder in folders})
@@ -46,9 +46,7 @@ def python_graph(*folders: Path, strings: bool = True) -> dict[str, set[str]]:
         for what in patched(names, nodes):
             for owner in nearest(what, graph):
                 graph[owner].add(name)
-        if strings:
-            graph[name] |= named(nodes, graph)
-        graph[name].discard(name)
+        graph[name] = (graph[name] | named(nodes, graph)) - {name}
     return graph
 
 

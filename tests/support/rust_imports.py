@@ -81,7 +81,6 @@ class Source:
                 yield used
 
     def types(self) -> set[str]:
-        """The types that the file defines."""
         return set(TYPE.findall(self.code))
 
     def extended(self) -> set[str]:

@@ -94,7 +94,6 @@ def figures(requests: int, seed: int = 1) -> Figures:
 
 
 def request(line: str, number: int = 4711, seconds: float = 1.25) -> InFlight:
-    """A request in flight."""
     return {
         "number": number,
         "line": line,
@@ -107,7 +106,6 @@ def request(line: str, number: int = 4711, seconds: float = 1.25) -> InFlight:
 
 
 def finished(line: str, status: int, application: float, number: int = 815) -> Finished:
-    """A request that has ended."""
     return {
         "when": NOW - number,
         "line": line,
@@ -242,11 +240,7 @@ def document() -> Status:
         "cpus": 4,
         "host_name": "shop.example.org",
         "services": [service()],
-        "reloads": {
-            "succeeded": 5,
-            "failed": 1,
-            "last": {"when": NOW - 600, "result": "reloaded"},
-        },
+        "reloads": {"succeeded": 5, "failed": 1, "last": {"when": NOW - 600, "result": "reloaded"}},
         "log_lines_lost": 6,
         "metrics": [],
         "configuration": [

@@ -21,7 +21,6 @@ class Admin:
         self.options = ("--admin", f"unix:{self.path}")
 
     def status(self) -> Status:
-        """The status document."""
         with Connection(self.path) as connection:
             response = connection.request("GET", "/-/status", "Host: localhost", version="HTTP/1.0")
         assert response.status == 200, response.body
@@ -29,16 +28,13 @@ class Admin:
         return found
 
     def service(self) -> Service:
-        """The service in it."""
         (service,) = self.status()["services"]
         return service
 
     def figures(self) -> Figures:
-        """The figures of the service."""
         return self.service()["figures"]
 
     def wait(self, condition: Callable[[Service], object], what: str) -> Service:
-        """Wait until the service is so."""
         found: list[Service] = []
 
         def came() -> object:

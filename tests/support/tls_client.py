@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import trustme
 
 from tests.support.certificate import certificate
+from tests.support.load import Clients
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, wait_for
 
@@ -87,31 +87,22 @@ def names(server: Server | int, host: str) -> set[str]:
     return {name for _, name in alternatives}
 
 
-class Asking:
+class Asking(Clients):
     """Clients that ask over TLS again and again, on new connections and on kept ones."""
 
     def __init__(self, server: Server, clients: int = 3) -> None:
         self.server = server
         self.faults: list[str] = []
         self.answers = 0
-        self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(clients)]
+        super().__init__(*[self._ask] * clients)
 
-    def __enter__(self) -> Asking:
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        for thread in self.threads:
-            thread.join(HANG)
-            assert not thread.is_alive()
+    def end(self) -> None:
+        super().end()
         assert not self.faults, self.faults
 
     def _ask(self) -> None:
         made = context()
-        while not self.over.wait(0.005):
+        while not self._over.wait(0.005):
             try:
                 told(self.server, made=made)
             except Exception as error:

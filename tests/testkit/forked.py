@@ -180,33 +180,19 @@ class ForkedProcess:
         imported: tuple[str, ...] = (),
         frees: bool = True,
     ) -> None:
-        """Start it.
+        """Start it; it finds the modules `imported`.
 
-        Args:
-            words: behind `poorhttp`.
-            stdout: its standard output, a descriptor.
-            stderr: its standard error.
-            cwd: its folder.
-            env: its environment.
-            imported: modules that it finds imported.
-            frees: whether its interpreter frees all modules at its end, which takes as long as a
-                short command.
+        `frees`: its interpreter frees all modules at its end, which takes as long as a short
+        command.
         """
-        program = str(ROOT / "poorhttp" / "__main__.py")
-        self.args = [program, *map(str, words)]
+        self.args = [str(ROOT / "poorhttp" / "__main__.py"), *map(str, words)]
         self.returncode: int | None = None
         self._answers, write = os.pipe2(os.O_CLOEXEC)
         if not imported and "gevent" in words:
             imported = GEVENT
         null = os.open(os.devnull, os.O_RDONLY)
-        request = marshal.dumps(
-            (
-                self.args,
-                str(cwd),
-                {name: str(value) for name, value in env.items()},
-                frees,
-            )
-        )
+        variables = {name: str(value) for name, value in env.items()}
+        request = marshal.dumps((self.args, str(cwd), variables, frees))
         try:
             with _starting:
                 socket.send_fds(_forking(env, imported), [request], [null, stdout, stderr, write])
@@ -249,9 +235,7 @@ class ForkedProcess:
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Send it SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it."""
         self.send_signal(signal.SIGKILL)

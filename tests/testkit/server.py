@@ -93,13 +93,8 @@ def patched(module: str, **values: object) -> tuple[str, ...]:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server: nothing of the tester's own configuration."""
     theirs = (
-        "POORHTTP_",
-        "PORT",
-        "WEB_CONCURRENCY",
-        "GUNICORN_",
-        "PYTHONWARNINGS",
-        "PYTHONDEVMODE",
-        "PYTHONDONTWRITEBYTECODE",
+        *("POORHTTP_", "PORT", "WEB_CONCURRENCY", "GUNICORN_"),
+        *("PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE"),
     )
     kept = {key: value for key, value in os.environ.items() if not key.startswith(theirs)}
     return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
@@ -127,11 +122,9 @@ def run(
 
 
 def written(file: IO[bytes], start: int = 0) -> str:
-    """What processes have written to `file`, from byte `start` on.
-
-    Read by position: they write at the offset that they share with us, so it must not be moved.
-    """
+    """What processes have written to `file`, from byte `start` on."""
     size = os.fstat(file.fileno()).st_size
+    # By position: they write at the offset that they share with us, so it must not be moved.
     return os.pread(file.fileno(), size - start, start).decode("utf-8", "backslashreplace")
 
 
@@ -163,6 +156,7 @@ class Program:
         env: Mapping[str, str] | None = None,
         inherit: tuple[int, ...] = (),
         merged: bool = False,
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         self.process: subprocess.Popen[bytes] | ForkedProcess
         # Closed when the program has been stopped, or killed.
@@ -182,7 +176,7 @@ class Program:
                 words,
                 stdout=self._stdout,
                 stderr=self._stderr,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 cwd=cwd,
                 env=environment(env),
                 pass_fds=inherit,

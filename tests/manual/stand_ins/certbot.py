@@ -12,7 +12,6 @@ TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def openssl(*words: str) -> None:
-    """Run openssl."""
     subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=240)
 
 
@@ -74,7 +73,6 @@ server {{
 
 
 def main(words: list[str]) -> int:
-    """Do what certbot would."""
     if words[:1] == ["renew"]:
         return 0
     domains = [words[at + 1] for at, word in enumerate(words) if word in ("-d", "--domain")]

@@ -40,7 +40,6 @@ def missing(words: list[str]) -> list[str]:
 
 
 def main(words: list[str]) -> int:
-    """Check what can be checked."""
     if lost := missing(words):
         print(f"{words[0]}: no such file:", *lost, file=sys.stderr)
         return 1

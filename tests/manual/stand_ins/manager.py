@@ -79,7 +79,6 @@ class Service:
     # What a service is started with
 
     def environment(self, folders: dict[str, str]) -> dict[str, str]:
-        """The variables of its processes."""
         env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "LANG": "C.UTF-8"}
         # The stand-ins of programs need them.
         env |= {name: value for name, value in os.environ.items() if name.startswith("MANUAL_")}
@@ -273,14 +272,12 @@ class Service:
                 traceback.print_exc()
 
     def is_running(self) -> bool:
-        """Whether its main process is there."""
         try:
             return bool(self.pid) and Path(f"/proc/{self.pid}/stat").read_text().split()[2] != "Z"
         except (FileNotFoundError, ProcessLookupError):  # the latter: it ended after the opening
             return False
 
     def stop(self) -> None:
-        """Stop it, and wait for its end."""
         self.stopping = True
         for text in self.unit.all("ExecStop"):
             self.execute("-" + text, wait=True)
@@ -299,7 +296,6 @@ class Service:
                 subprocess.run(["rm", "-rf", f"/run/{name}"], check=True, timeout=240)
 
     def reload(self) -> None:
-        """Have it reload."""
         if not self.is_running():
             raise UnitError(f"{self.unit.name} is not active, cannot reload.")
         if self.unit.get("Type") == "notify-reload":
@@ -376,14 +372,12 @@ class Manager:
         threading.Thread(target=begin, daemon=True).start()
 
     def active(self, name: str) -> bool:
-        """Whether a unit runs."""
         name = name if "." in name else f"{name}.service"
         if name.endswith(".socket"):
             return name in self.sockets
         return name in self.services and self.services[name].is_running()
 
     def stop(self, name: str) -> None:
-        """Stop a unit."""
         name = Unit(name).name
         if name in self.sockets:
             self.sockets.pop(name).close()

@@ -34,7 +34,6 @@ def main(words: list[str]) -> int:
 
 
 def is_installed(name: str) -> bool:
-    """Whether dpkg has it."""
     words = ["dpkg-query", "-W", "-f", "${Status}", name]
     found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
     return found.stdout == "install ok installed"

@@ -42,7 +42,6 @@ class Socket:
         return opened
 
     def watch(self) -> None:
-        """Wait for the first connection."""
         with selectors.DefaultSelector() as selector:
             for opened in self.sockets:
                 selector.register(opened, selectors.EVENT_READ)

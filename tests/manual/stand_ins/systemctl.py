@@ -94,7 +94,6 @@ def enable(name: str, remove: bool) -> int:
 
 
 def systemctl(words: list[str]) -> int:
-    """Do what systemctl would."""
     now = "--now" in words
     quiet = {"--now", "--no-pager", "--quiet", "-q", "--full", "-l"}
     rest = [word for word in words if word not in quiet]
@@ -130,7 +129,6 @@ def systemctl(words: list[str]) -> int:
 
 
 def journalctl(words: list[str]) -> int:
-    """Print what services have printed."""
     names, last, rest = [], 0, iter(words)
     for word in rest:
         if word in ("-u", "--unit"):

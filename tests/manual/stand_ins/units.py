@@ -54,7 +54,6 @@ class Unit:
                     values.clear()
 
     def _expand(self, value: str) -> str:
-        """Replace specifiers."""
         pairs = {"n": self.name, "N": self.stem, "p": self.prefix, "i": self.instance, "%": "%"}
         pairs |= {"I": self.instance, "t": "/run", "S": "/var/lib", "L": "/var/log", "h": "/root"}
         text = ""
@@ -68,7 +67,6 @@ class Unit:
         return self.values.get(setting if "." in setting else f"{self.kind.title()}.{setting}", [])
 
     def get(self, setting: str, default: str = "") -> str:
-        """The last value of a setting."""
         return (self.all(setting) or [default])[-1]
 
     def words(self, setting: str) -> list[str]:
@@ -76,5 +74,4 @@ class Unit:
         return [word for value in self.all(setting) for word in shlex.split(value)]
 
     def is_on(self, setting: str) -> bool:
-        """Whether a setting is yes."""
         return self.get(setting) in ("yes", "true", "on", "1")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 #: What its clients see: the name of each step, and a value of JSON.
 Steps = Iterator[tuple[str, object]]
@@ -33,6 +34,8 @@ class Application:
     sources: tuple[str, ...] = ()
     #: Programs and files of Debian packages, by their names in tests/packages.py.
     needs: tuple[str, ...] = ()
+    #: The text of `wsgi.py`, which stands in the folder before `prepare` is called.
+    wsgi = ""
     #: What servers load, written as for gunicorn. Without one, `drive` starts the server.
     target = "wsgi:application"
     #: Workers in the mode `forking`: 1 for a program that keeps its state in its memory.
@@ -56,7 +59,7 @@ class Application:
         self.server = server
 
     def prepare(self) -> None:
-        """Write files and data into the current folder, `wsgi.py` for instance."""
+        """Write files and data into the current folder."""
 
     def command(self) -> list[str]:
         """The command that starts `server`; words of a reference that is not gunicorn differ."""
@@ -75,6 +78,11 @@ class Application:
         """The folder of a source distribution."""
         return Path(sys.prefix, "sources", name)
 
+    def report(self) -> Steps:
+        """The outcome of each test in a report of pytest, a step for each."""
+        for case in ElementTree.parse("report.xml").iter("testcase"):
+            yield f"{case.get('classname')}.{case.get('name')}", [each.tag for each in case]
+
     def run(self, *words: str | Path, cwd: str | Path = ".", text: str = "") -> str:
         """The output of a command of the environment or the system, with `text` as its input."""
         done = subprocess.run(
@@ -89,7 +97,6 @@ class Application:
 
 
 def names() -> list[str]:
-    """The names of all programs."""
     files = Path(__file__).resolve().parent.parent.glob("*.py")
     return sorted(file.stem for file in files if not file.stem.startswith("__"))
 

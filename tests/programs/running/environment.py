@@ -74,11 +74,7 @@ def _unpack(name: str, python: str, source: str, folder: Path) -> None:
 def _run(name: str, *words: str) -> None:
     """Run a command, and print what pip collects; a RuntimeError if it fails."""
     process = subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     with process:
         assert process.stdout

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 from tests.programs.running.application import load
 
@@ -21,6 +22,8 @@ def main(name: str, folder: str, url: str, server: str = "") -> None:
         application = load(name)(url, server)
         os.chdir(folder)
         if not server:
+            if application.wsgi:
+                Path("wsgi.py").write_text(application.wsgi)
             application.prepare()
             return
         for step, seen in application.drive():

@@ -129,5 +129,4 @@ def ending(server: Program) -> str:
 
 
 def last_lines(text: str, number: int = 15) -> str:
-    """The last lines of a log."""
     return "\n".join(text.splitlines()[-number:])

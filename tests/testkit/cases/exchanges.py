@@ -45,7 +45,6 @@ class Case:
 
     @property
     def close(self) -> bool:
-        """Whether the connection ends."""
         return self.end != "keep"
 
     @property

@@ -58,7 +58,6 @@ def fields_of(given: list[tuple[str, str | None]]) -> Fields:
 
 
 def read_streams() -> Iterator[StreamCase]:
-    """The cases of requests."""
     for block in blocks([FOLDER / "http2" / "smuggling.txt"], "stream"):
         status, _, reason = block["expect"].partition(" ")
         yield StreamCase(
@@ -73,7 +72,6 @@ def read_streams() -> Iterator[StreamCase]:
 
 
 def read_connections() -> Iterator[ConnectionCase]:
-    """The cases of connections."""
     for block in blocks([FOLDER / "http2" / "connections.txt"], "connection"):
         over, *alpn = block["over"]
         yield ConnectionCase(

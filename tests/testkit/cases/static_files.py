@@ -33,7 +33,6 @@ class Case:
 
     #: Name of its file, without the ending.
     file: str
-    heading: str
     name: str
     options: tuple[str, ...]
     method: str
@@ -106,14 +105,7 @@ def read_site() -> Iterator[Thing]:
         )
 
 
-def read_part(text: str) -> tuple[int, int]:
-    """First and last position."""
-    first, _, last = text.partition("-")
-    return int(first), int(last)
-
-
 def read(*paths: Path) -> Iterator[Case]:
-    """The cases of files."""
     file = ""
     options: tuple[str, ...] = ()
     for block in blocks(paths, "options", "static"):
@@ -125,10 +117,10 @@ def read(*paths: Path) -> Iterator[Case]:
         method, _, target = block["ask"].partition(b" ")
         status, *end = block["expect"]
         answer = block.get("answer", ())
+        parts = [part.partition("-") for part in block.get("part", ())]
         holds = [line.encode("latin-1") for line in block.get("holds", ())]
         yield Case(
             file=file,
-            heading=block.heading,
             name=block["name"],
             options=options,
             method=method.decode(),
@@ -137,7 +129,7 @@ def read(*paths: Path) -> Iterator[Case]:
             status=int(status),
             close=end == ["close"],
             of=block.get("of"),
-            parts=tuple(map(read_part, block.get("part", ()))),
+            parts=tuple((int(first), int(last)) for first, _, last in parts),
             body=block.get("body"),
             holds=tuple(line for line in holds if not line.startswith(b"not ")),
             lacks=tuple(line[4:] for line in holds if line.startswith(b"not ")),

@@ -10,15 +10,8 @@ from tests.testkit.cases.blocks import FOLDER, blocks
 
 #: What a case does not name of these variables is as if nobody had said anything.
 WATCHED = (
-    "REMOTE_ADDR",
-    "REMOTE_PORT",
-    "wsgi.url_scheme",
-    "HTTPS",
-    "HTTP_HOST",
-    "SERVER_NAME",
-    "SERVER_PORT",
-    "SCRIPT_NAME",
-    "PATH_INFO",
+    *("REMOTE_ADDR", "REMOTE_PORT", "wsgi.url_scheme", "HTTPS", "HTTP_HOST"),
+    *("SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "PATH_INFO"),
 )
 
 
@@ -28,7 +21,6 @@ class Case:
 
     #: Name of its file, without the ending.
     file: str
-    heading: str
     name: str
     #: Of the server.
     options: tuple[str, ...]
@@ -77,7 +69,6 @@ def read(*paths: Path) -> Iterator[Case]:
             environ["HTTP_HOST"] = None if host == "-" else host
         yield Case(
             file=block.file,
-            heading=block.heading,
             name=block["name"],
             options=options,
             peer=block.get("from", "127.0.0.1"),
