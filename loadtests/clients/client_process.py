@@ -17,6 +17,8 @@ from loadtests.programs import ROOT
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+YIELDING = "chrt", "--idle", "0"
+"""Begins the command of clients that leave their core at once to the client that is measured."""
 ANSWER_SECONDS = patience(120.0)
 END_SECONDS = patience(10.0)
 

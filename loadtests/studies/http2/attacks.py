@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.clients.client_process import ClientProcess
+from loadtests.clients.client_process import YIELDING, ClientProcess
 from loadtests.clients.http2_attacks import ATTACKS, Attack
 from loadtests.clients.native import fetch
 from loadtests.measure import resources
@@ -89,9 +89,8 @@ def take(trial: Trial) -> str:
     seconds, core = trial.lab.seconds, trial.lab.client_core
     with trial.running(ATTACKED) as running:
         sample.warm(running, "/", core)
-        # The other client is on the same core, and shall not wait there.
-        nice, module = ("nice", "-n", "15"), "loadtests.clients.http2_attacker"
-        with ClientProcess("attacker", module, [str(running.port)], core, nice) as attacker:
+        module = "loadtests.clients.http2_attacker"
+        with ClientProcess("attacker", module, [str(running.port)], core, YIELDING) as attacker:
             attacking = Attacking(trial, running, attacker)
             trial.figure("alone", attacking.peer(), "µs")
             said = attacking.take(REQUESTS, {"requests": seconds})

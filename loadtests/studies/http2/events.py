@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.clients.client_process import ClientProcess
+from loadtests.clients.client_process import YIELDING, ClientProcess
 from loadtests.clients.native.fetch import RIGHT
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
@@ -55,10 +55,8 @@ class Streaming(Trial):
             alone = self._light(running)
             before = resources.memory(running.processes()).pss
             arguments = [str(running.port), f"/events?{EVERY:g}", str(STREAMS), self.protocol]
-            # The other client is on the same core, and shall not wait there.
-            nice, module = ("nice", "-n", "15"), "loadtests.clients.event_streams"
-            core = self.lab.client_core
-            with ClientProcess("streams", module, arguments, core, nice) as streams:
+            module, core = "loadtests.clients.event_streams", self.lab.client_core
+            with ClientProcess("streams", module, arguments, core, YIELDING) as streams:
                 self._begin(streams)
                 beside = self._light(running)
                 found = streams.ask("state")
