@@ -210,7 +210,6 @@ def pause(environ: Environ, start_response: StartResponse, what: str) -> Iterato
 # What ends a process
 
 DEATHS: dict[str, Callable[[], object]] = {
-    "abort": os.abort,
     "segv": lambda: signal.raise_signal(signal.SIGSEGV),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "exit": lambda: os._exit(7),

@@ -101,15 +101,8 @@ def no_headers(environ: Environ, start_response: StartResponse) -> Pieces:
     return [b"never"]
 
 
-def wrong_chunk(environ: Environ, start_response: StartResponse) -> Pieces:
-    """A body that cannot go on, when it has begun."""
-    start_response("200 OK", [("Content-Length", "1000000")])
-    yield b"begun"
-    yield "no bytes"  # type: ignore[misc]
-
-
 def wrong_late(environ: Environ, start_response: StartResponse) -> Pieces:
-    """The same, when more has been produced than any socket takes."""
+    """A body that cannot go on, when more has been produced than any socket takes."""
     start_response("200 OK", [])
     yield bytes(8_000_000)
     yield "no bytes"  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import Any
@@ -12,9 +11,6 @@ from flask_sock import Sock
 from flask_socketio import SocketIO
 
 from tests.apps.wsgi import Environ, Pieces, StartResponse, say
-
-if os.environ.get("WITHOUT_GEVENT_WEBSOCKET"):
-    sys.modules["geventwebsocket"] = None  # type: ignore[assignment]
 
 IS_GEVENT = "gevent" in sys.modules
 
