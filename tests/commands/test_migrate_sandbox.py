@@ -13,11 +13,13 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from poorhttp.errors import Failure
 from poorhttp.plugins.setup.migrate import gunicorn_file, sandbox, seccomp, sources
+from tests.commands.test_migrate import flat, plan_of
 from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
@@ -85,13 +87,12 @@ def migrate_as_other(nobody: Nobody, interpreter: str) -> Migrate:
         *words: str, cwd: Path, env: dict[str, str] | None = None, program: str = ""
     ) -> subprocess.CompletedProcess[str]:
         code = program or "import sys; from poorhttp.cli import main; sys.exit(main())"
+        other: Any = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
         return subprocess.run(
             [interpreter, "-B", "-c", code, "migrate", *words],
             cwd=cwd,
             env=environment({"PYTHONPATH": str(ROOT), "HOME": "/"} | nobody.env | (env or {})),
-            user=STRANGER if os.geteuid() == 0 else None,
-            group=STRANGER if os.geteuid() == 0 else None,
-            extra_groups=[] if os.geteuid() == 0 else None,
+            **(other if os.geteuid() == 0 else {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -182,7 +183,7 @@ def test_system_calls_of_other_architectures_end_the_process(
     text = f"import ctypes, mmap, sys\n{off}\n{statement}\nbind = ':81'\n"
     (folder / "gunicorn.conf.py").write_text(text)
     done = migrate("gunicorn.conf.py", cwd=folder)
-    assert "it does not end, or ends the process" in " ".join(done.stdout.replace("#", "").split())
+    assert "it does not end, or ends the process" in flat(done.stdout)
     assert "bind = 0.0.0.0:81" in done.stdout
 
 
@@ -288,10 +289,8 @@ def without(part: str) -> str:
 @pytest.mark.parametrize("part", PARTS)
 def test_root_runs_no_file_where_a_part_is_lacking(folder: Path, part: str) -> None:
     (folder / "gunicorn.conf.py").write_text("bind = ':81'\n")
-    words = ("migrate", "gunicorn.conf.py")
-    done = run(
-        sys.executable, "-c", without(part), *words, cwd=folder, env={"PYTHONPATH": str(ROOT)}
-    )
+    words = (sys.executable, "-c", without(part), "migrate")
+    done = run(*words, "gunicorn.conf.py", cwd=folder)
     assert done.returncode == 3
     assert done.stdout == ""
     assert "gunicorn.conf.py: is not run by root" in done.stderr
@@ -299,10 +298,7 @@ def test_root_runs_no_file_where_a_part_is_lacking(folder: Path, part: str) -> N
     if part == sandbox.LANDLOCK:
         # A file that starts the server is read without the other one.
         (folder / "Procfile").write_text("web: gunicorn app:app\n")
-        words = ("migrate", "Procfile")
-        done = run(
-            sys.executable, "-c", without(part), *words, cwd=folder, env={"PYTHONPATH": str(ROOT)}
-        )
+        done = run(*words, "Procfile", cwd=folder)
         assert "target = app:app" in done.stdout
         assert "ATTENTION: ./gunicorn.conf.py: is not run by root" in done.stdout
         assert "./gunicorn.conf.py: is not run by root" in done.stderr
@@ -332,12 +328,9 @@ def test_other_users_are_told_what_is_lacking(
 )
 def test_waiting_has_an_end(folder: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     monkeypatch.setattr(gunicorn_file, "PATIENCE", 1.5)
-    monkeypatch.chdir(folder)
-    os.mkfifo("fifo", 0o666)
-    text = f"import os\nfd = 3\n{statement}\n"
-    Path("gunicorn.conf.py").write_text(text)
-    plan = sources.read(["gunicorn.conf.py"], {})
-    assert "does not end" in plan.text("a test") or "did not finish" in plan.text("a test")
+    os.mkfifo(folder / "fifo", 0o666)
+    text = plan_of(folder, "gunicorn.conf.py", f"import os\nfd = 3\n{statement}\n").text("a test")
+    assert "does not end" in text or "did not finish" in text
 
 
 def test_the_process_ends_with_the_command(folder: Path) -> None:
@@ -400,9 +393,7 @@ def test_root_reads_no_file_of_root_that_others_name(
     os.chown(procfile, STRANGER, STRANGER)
     done = run_command("migrate", "Procfile", cwd=folder)
     assert "123456" not in done.stdout
-    assert "which names it, belongs to another user" in " ".join(
-        done.stdout.replace("#", "").split()
-    )
+    assert "which names it, belongs to another user" in flat(done.stdout)
 
 
 @only_root
