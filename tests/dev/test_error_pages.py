@@ -110,10 +110,7 @@ def handling(serve: Serve) -> Server:
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [
-        *((path, 500) for path in ("logged", "printed", "written", "info")),
-        ("busy", 503),
-    ],
+    [("logged", 500), ("printed", 500), ("written", 500), ("info", 500), ("busy", 503)],
 )
 def test_handled(handling: Server, path: str, status: int) -> None:
     """What it logs, prints or passes to `start_response` is shown, and is in the log once."""
@@ -228,35 +225,27 @@ class Console:
         return self.ask(cmd=code, frm=frame or self.frame)
 
 
-def test_console(server: Server) -> None:
+def test_console_and_values_ask_for_the_pin(server: Server) -> None:
+    """A `Host` that is trusted says nothing: a proxy on this machine names itself."""
     console = Console(server)
     assert console.enabled
-    assert "locked" in console.run("6 * 7")
-    assert '"auth": false' in console.enter("123-456-789-012")
-    assert "locked" in console.run("6 * 7")
+    for pin in ("", "123-456-789-012"):
+        assert not pin or '"auth": false' in console.enter(pin)
+        assert "locked" in console.run("6 * 7")
+        assert "enter the PIN" in console.part()
+    assert not console.values
+    assert not Console(server).values
     assert '"auth": true' in console.enter(pin_of(server))
     assert "42" in console.run("6 * 7")
     assert "42" in console.run("basket['apples'] + 1")
     assert "frames of this page are gone" in console.run("6 * 7", frame="1")
-    # Whoever has not seen the page knows nothing of its secret.
-    console.secret = "guessed"
-    assert "42" not in console.run("6 * 7")
-    # Elsewhere the names are those of the application.
-    assert server.get("/console").body == b"fine"
-
-
-def test_values_ask_for_the_pin(server: Server) -> None:
-    """A `Host` that is trusted says nothing: a proxy on this machine names itself."""
-    console = Console(server)
-    assert not console.values
-    assert "enter the PIN" in console.part()
-    assert '"auth": false' in console.enter("123-456-789-012")
-    assert "enter the PIN" in console.part()
-    assert not Console(server).values
-    assert '"auth": true' in console.enter(pin_of(server))
     assert "basket<td>" in console.part()
     assert "basket<td>" in console.again()
+    # Elsewhere the names are those of the application.
+    assert server.get("/console").body == b"fine"
+    # Whoever has not seen the page knows nothing of its secret.
     assert "basket<td>" not in console.part("guessed")
+    assert "42" not in console.ask("guessed", cmd="6 * 7", frm=console.frame)
     # The cookie is worth nothing where a foreign name leads here.
     console.host = "Host: evil.example"
     assert "basket<td>" not in console.again()
@@ -267,11 +256,10 @@ def test_guessing(lone: Server) -> None:
     with lone as server:
         console = Console(server)
         console.enter("1")
-        before = server.log()
         # As if that had been done before: each of them takes a while.
-        assert "ask for the PIN" in before
+        assert "ask for the PIN" in server.log()
         found = []
-        for pid in _processes(server):
+        for pid in (server.process.pid, *children(server.process.pid)):
             for path in Path(f"/proc/{pid}/fd").iterdir():
                 # It may be closed while we look.
                 with suppress(FileNotFoundError):
@@ -282,10 +270,6 @@ def test_guessing(lone: Server) -> None:
             file.write(b"\x0a")
         assert '"exhausted": true' in console.enter(pin_of(server))
         assert "locked" in console.run("6 * 7")
-
-
-def _processes(server: Server) -> list[int]:
-    return [server.process.pid, *children(server.process.pid)]
 
 
 def test_hosts(server: Server) -> None:
@@ -319,10 +303,8 @@ def test_several_workers(server: Server) -> None:
 
 def test_forced() -> None:
     name = os.uname().nodename
-    with Server(
-        APP, "threading", "--debug", "forced", bind=("0.0.0.0:0",), tracebacks=True
-    ) as server:
-        server.port = int(re.findall(r":(\d+)", server.urls)[0])
+    options = ("threading", "--debug", "forced")
+    with Server(APP, *options, bind=("0.0.0.0:0",), tracebacks=True) as server:
         for host in ("10.1.2.3:80", f"{name}:8080", "localhost"):
             assert Console(server, host).enabled, host
         assert not Console(server, "evil.example").enabled
@@ -354,8 +336,7 @@ def test_exposed(subcommand: str, bind: str) -> None:
             bind = f"fd:{sock.fileno()}"
         if bind == "[::]:0" and not socket.has_ipv6:
             pytest.skip("no IPv6 here")
-        binds = ("--bind", "127.0.0.1:0", "--bind", bind)
-        words = command(subcommand, APP, "--debug", "on", *binds)
+        words = command(subcommand, APP, "--debug", "on", "--bind", "127.0.0.1:0", "--bind", bind)
         done = run(*words, inherit=[sock.fileno()])
     assert done.returncode == 3, done.stderr
     assert "--debug: refused on" in done.stderr

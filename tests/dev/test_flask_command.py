@@ -30,15 +30,7 @@ def create_app(name="shop"):
 
     return app
 """
-#: The same of Flask.
-FLASKS = """
-from flask import Flask
-
-def create_app(name="shop"):
-    app = Flask(__name__)
-    app.get("/")(lambda: f"{name} in {__name__}, debug {app.debug}")
-    return app
-"""
+FLASKS = "from flask import Flask\ndef create_app(): return Flask(__name__)\n"
 APP = "from shop import create_app\nsite = create_app('site')\n"
 
 FLASK = (sys.executable, "-m", "flask")
