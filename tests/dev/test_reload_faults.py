@@ -10,24 +10,10 @@ from pathlib import Path
 import pytest
 
 from loadtests.network.port import free_port
-from tests.support.development import (
-    APP,
-    IMPATIENT,
-    PART,
-    ProjectFolder,
-    version,
-    wait_text,
-    write,
-)
+from tests.support.development import APP, IMPATIENT, PART, ProjectFolder, version, wait_text, write
 from tests.testkit.client import Connection
 from tests.testkit.process import children, stopped, watches
-from tests.testkit.server import (
-    ROOT,
-    Program,
-    Server,
-    command,
-    wait_for,
-)
+from tests.testkit.server import ROOT, Program, Server, command, wait_for
 
 #: Is loaded when somebody lets it.
 WAITS = """\
@@ -108,13 +94,10 @@ def test_a_first_version_that_takes_long_says_where_it_is(
     # A command in a file that belongs to nobody, as `bin/poorhttp` of an installation does.
     write(tmp_path, {"bin/impatient": IMPATIENT[-1]})
     port = free_port()
-    launcher = str(tmp_path / "bin/impatient")
-    command_line = (sys.executable, launcher, *command("dev", target))
-    with Program(
-        *(*command_line, "--bind", f"127.0.0.1:{port}"),
-        cwd=tmp_path / "josé",
-        env={"PYTHONPATH": f"{ROOT}:{tmp_path}/lib/site-packages"},
-    ) as program:
+    words = command("dev", target, "--bind", f"127.0.0.1:{port}")
+    launcher = (sys.executable, tmp_path / "bin/impatient")
+    env = {"PYTHONPATH": f"{ROOT}:{tmp_path}/lib/site-packages"}
+    with Program(*launcher, *words, cwd=tmp_path / "josé", env=env) as program:
         program.wait_log(f"version 1 has been loading for 2 s: {place.format(tmp_path)}, line 4\n")
         with Connection(("127.0.0.1", port)) as connection:
             for method, body in (("GET", None), ("HEAD", None), ("POST", b"name=value")):

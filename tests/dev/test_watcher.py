@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import select
 import shutil
 import signal
@@ -23,7 +24,7 @@ from poorhttp.targets.target import CODE, FILES
 from tests.support.development import save, write
 from tests.testkit.client import HANG
 from tests.testkit.process import opened, stopped, watches
-from tests.testkit.server import ROOT, environment, run, wait_for
+from tests.testkit.server import Program, run, wait_for
 
 #: Where nothing more is expected: what comes before such a file is all that has come.
 MARK = "mark_"
@@ -152,16 +153,6 @@ def test_saves_of_the_same_size_within_a_moment_are_several(folder: Path, watche
     assert watched.settle() == {}
 
 
-def test_a_save_in_two_steps_is_told_when_it_is_done(folder: Path, watched: Watched) -> None:
-    """As vim does where it keeps a copy: the file is away for a moment."""
-    os.rename(folder / "app.py", folder / "app.py~")
-    (folder / "4913").write_text("")
-    os.remove(folder / "4913")
-    (folder / "app.py").write_text("again")
-    os.remove(folder / "app.py~")
-    assert watched.settle() == code("app.py")
-
-
 @pytest.mark.parametrize("how", ["w", "r+"])
 def test_a_file_that_is_written_slowly_is_told_when_it_is_closed(
     how: str, folder: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
@@ -205,24 +196,39 @@ def test_a_file_of_equal_size_and_time_takes_its_place(
     for text in ("other", "third"):
         new.write_text(text)
         os.utime(new, (1, 1))
-        shell(command, new, old)
+        words = ["sh", "-c", command.format(old=old, new=new)]
+        subprocess.run(words, check=True, timeout=HANG)
         assert "app.py" in watched.message()
         # Of a link the next write would change both.
         new.unlink()
 
 
-def shell(command: str, new: Path, old: Path) -> None:
-    words = ["sh", "-c", command.format(old=old, new=new)]
-    subprocess.run(words, check=True, timeout=HANG)
-
-
-def test_a_file_that_appears_moves_and_vanishes(folder: Path, watched: Watched) -> None:
+def test_changes_of_files(folder: Path, watched: Watched) -> None:
     (folder / "new.html").write_text("new")
     assert watched.message() == code("new.html")
     os.rename(folder / "new.html", folder / "package/old.html")
     assert watched.message() == code("new.html", "package/old.html")
     os.remove(folder / "package/old.html")
     assert watched.message() == code("package/old.html")
+    # As vim does where it keeps a copy: the file is away for a moment.
+    os.rename(folder / "app.py", folder / "app.py~")
+    (folder / "4913").write_text("")
+    os.remove(folder / "4913")
+    (folder / "app.py").write_text("again")
+    os.remove(folder / "app.py~")
+    assert watched.settle() == code("app.py")
+    # Permissions are no change.
+    os.utime(folder / "app.py", (1, 1_000_000_000))
+    assert watched.message() == code("app.py")
+    os.chmod(folder / "app.py", 0o600)
+    os.utime(folder / "app.py", (2, 1_000_000_000))
+    assert watched.settle() == {}
+    # A name that is no text loses nothing.
+    name = os.fsdecode(b"caf\xe9.py")
+    write(folder, {name: "x", "app.py": "again and again"})
+    assert watched.settle() == code(name, "app.py")
+    (folder / "app.py").write_text("once more")
+    assert watched.message() == code("app.py")
 
 
 def test_what_does_not_matter_is_not_told(folder: Path, watched: Watched) -> None:
@@ -232,22 +238,6 @@ def test_what_does_not_matter_is_not_told(folder: Path, watched: Watched) -> Non
     os.remove(folder / "temporary.py")
     assert watched.settle().keys() <= {"temporary.py"}
     assert watched.settle() == {}
-
-
-def test_permissions_are_not_a_change(folder: Path, watched: Watched) -> None:
-    os.utime(folder / "app.py", (1, 1_000_000_000))
-    assert watched.message() == code("app.py")
-    os.chmod(folder / "app.py", 0o600)
-    os.utime(folder / "app.py", (2, 1_000_000_000))
-    assert watched.settle() == {}
-
-
-def test_a_name_that_is_no_text_loses_nothing(folder: Path, watched: Watched) -> None:
-    name = os.fsdecode(b"caf\xe9.py")
-    write(folder, {name: "x", "app.py": "again"})
-    assert watched.settle() == code(name, "app.py")
-    (folder / "app.py").write_text("and again")
-    assert watched.message() == code("app.py")
 
 
 # Many files
@@ -508,55 +498,35 @@ with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
     file.write(value)
 watcher = Watcher(WatchedProject([(folder, CODE)]))
 watcher.watch_also(also)
-while True:
-    select.select([watcher, sys.stdin], [], [])
-    for pair in watcher.receive():
-        print(*pair, flush=True)
-    if select.select([sys.stdin], [], [], 0)[0]:
-        watcher.close()
-        break
+while not os.path.exists(folder + "/end"):
+    if select.select([watcher], [], [], 0.01)[0]:
+        for pair in watcher.receive():
+            print(*pair, file=sys.stderr, flush=True)
+watcher.close()
 """
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "also"),
-    [("instances", "0", ""), ("watches", "3", "also")],
+    ("limit", "value", "also"), [("instances", "0", ""), ("watches", "3", "also")]
 )
 def test_a_full_limit_of_inotify(folder: Path, limit: str, value: str, also: str) -> None:
     done = run("unshare", "-Ur", "true")
     if done.returncode != 0:
         pytest.skip("no user namespaces here: " + done.stderr)
-    watched = [folder / "app.py"]
-    if also:
-        watched.append(folder.parent / also / "x.py")
-        write_old(watched[1])
-    process = subprocess.Popen(
-        [
-            *("unshare", "-Ur", sys.executable, "-c", LIMITED, limit, value, str(folder)),
-            *(str(path.parent) for path in watched[1:]),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        cwd=ROOT,
-    )
-    assert process.stdin
-    assert process.stdout
-    try:
-        line = process.stdout.readline()
-        assert line.startswith("notice ")
-        assert f"fs.inotify.max_user_{limit} ({value}) is used up" in line
-        assert f"sudo sysctl fs.inotify.max_user_{limit}=" in line
-        # Both of them are noticed all the same.
-        for path in watched:
+    others = [folder.parent / also / "x.py"] if also else []
+    for path in others:
+        write_old(path)
+    words = (sys.executable, "-c", LIMITED, limit, value, folder, *(path.parent for path in others))
+    with Program("unshare", "-Ur", *words) as program:
+        notice = program.wait_line(re.compile(r"\Anotice (.*)\n"))[1]
+        assert f"fs.inotify.max_user_{limit} ({value}) is used up" in notice
+        assert f"sudo sysctl fs.inotify.max_user_{limit}=" in notice
+        # All of them are noticed all the same.
+        for path in (folder / "app.py", *others):
             path.write_text("again")
-            assert f"code {path}\n" in iter(process.stdout.readline, "")
-        process.communicate("", HANG)
-        assert process.returncode == 0
-    finally:
-        process.kill()
-        process.communicate(timeout=HANG)
+            program.wait_log(f"code {path}\n")
+        (folder / "end").touch()
+        assert program.wait() == 0
 
 
 MOUNTINFO = """\
