@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import signal
 import termios
@@ -13,10 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
 from tests.support.development import DEV, save
 from tests.testkit.client import HANG, Connection
+from tests.testkit.process import wait_for_end
 from tests.testkit.server import command, environment, join, wait_for
 
 APP = """
@@ -54,9 +55,12 @@ def terminal(folder: Path, words: list[str], before: str = "") -> Iterator[pexpe
 
 
 def port_of(text: str) -> int:
-    found = re.search(r"listening on http://127.0.0.1:(\d+)", text)
-    assert found, text
-    return int(found[1])
+    return int(text.partition("listening on http://127.0.0.1:")[2].partition(" ")[0])
+
+
+def ask(port: int, path: str = "/") -> bytes:
+    with Connection(("127.0.0.1", port)) as connection:
+        return connection.request("GET", path).body
 
 
 @contextmanager
@@ -69,8 +73,8 @@ def at_prompt(folder: Path, words: list[str], kind: str) -> Iterator[pexpect.spa
         port = port_of(str(child.after))
 
         def get() -> None:
-            with suppress(Exception), Connection(("127.0.0.1", port)) as connection:
-                connection.request("GET", "/stop")
+            with suppress(Exception):
+                ask(port, "/stop")
 
         thread = threading.Thread(target=get)
         thread.start()
@@ -117,10 +121,9 @@ HANGS = """open('here', 'w').close()
 
 def processes_of(session: int) -> set[int]:
     found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
-                found.add(int(folder.name))
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError):
+            found |= {pid} if os.getsid(pid) == session else set()
     return found
 
 
@@ -153,15 +156,14 @@ def hang_up(folder: Path, before: str) -> tuple[int, int]:
     with terminal(folder, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
         wait_for(lambda: log.exists() and "listening on" in log.read_text(), "the server")
         port = port_of(log.read_text())
-        with Connection(("127.0.0.1", port)) as connection:
-            pid = int(connection.request("GET", "/").body)
+        pid = int(ask(port))
     # The terminal is closed, as a window or ssh does it, and the shell has ended.
     return port, pid
 
 
 def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
     _, pid = hang_up(tmp_path, "")
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
+    wait_for_end(pid)
 
 
 @pytest.mark.parametrize("before", ["nohup", "setsid"])
@@ -169,13 +171,8 @@ def test_it_outlives_its_terminal(tmp_path: Path, before: str) -> None:
     port, pid = hang_up(tmp_path, before)
     try:
         save(tmp_path / "app.py", APP.replace("os.getppid()", "'new'") % "pass")
-
-        def body() -> bytes:
-            with Connection(("127.0.0.1", port)) as connection:
-                return connection.request("GET", "/").body
-
         # The end of the terminal may have reloaded it before.
-        wait_for(lambda: body() == b"new", "the new version")
+        wait_for(lambda: ask(port) == b"new", "the new version")
     finally:
         os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
+        wait_for_end(pid)

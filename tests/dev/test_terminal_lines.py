@@ -124,10 +124,10 @@ class Screen:
 
 
 def test_a_line_for_each_request(mode: str) -> None:
-    with Server(TALKER, mode, "--workers", "1", *SHOWN, tracebacks=True) as server:
+    with Server(TALKER, mode, *SHOWN, tracebacks=True) as server:
 
         def wait_lines(count: int) -> None:
-            wait_for(lambda: len(LINE.findall(server.log())) == count, "the lines")
+            wait_for(lambda: counted(server.log()) == count, "the lines")
 
         # Each is written behind its answer.
         server.get("/a/b?c=d")
@@ -140,38 +140,28 @@ def test_a_line_for_each_request(mode: str) -> None:
             connection.send(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n")
             assert connection.response().status == 400
         wait_lines(4)
-        log = server.log()
-    assert [(found[0], found[1], found[4], found[5]) for found in LINE.findall(log)] == [
-        ("GET", "200", "5 B", "/a/b?c=d"),
-        ("POST", "200", "5 B", "/form"),
-        ("GET", "500", "26 B", "/raise?mistake"),
-        ("-", "400", "47 B", "(not understood)"),
-    ]
-    # Columns.
-    starts = {match.start(6) - match.start() for match in LINE.finditer(log)}
-    assert len(starts) == 1
-    assert "\x1b" not in log
-
-
-def test_a_request_stands_below_its_traceback(mode: str) -> None:
-    with Server(TALKER, mode, *SHOWN, tracebacks=True) as server:
+        assert [(line[0], line[1], line[4], line[5]) for line in LINE.findall(server.log())] == [
+            ("GET", "200", "5 B", "/a/b?c=d"),
+            ("POST", "200", "5 B", "/form"),
+            ("GET", "500", "26 B", "/raise?mistake"),
+            ("-", "400", "47 B", "(not understood)"),
+        ]
+        # Columns.
+        assert len({match.start(6) - match.start() for match in LINE.finditer(server.log())}) == 1
         for number in range(5):
             server.get(f"/raise?number-{number}")
-        wait_for(lambda: len(LINE.findall(server.log())) == 5, "the lines")
-        log = server.log()
-    for number in range(5):
-        traceback = log.index(f"ValueError: number-{number}\n")
-        assert traceback < log.index(f"  /raise?number-{number}\n")
-
-
-def test_nothing_moves_the_cursor(mode: str) -> None:
-    with Server(TALKER, mode, *SHOWN) as server:
+        wait_lines(9)
         for target in (b"/%1b[2J", b"/\x9b2J", b'/"a"', b"/caf\xc3\xa9", b"/\x1b[2J", b"/a b"):
             with server.connect() as connection:
                 connection.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
                 connection.response()
-        wait_for(lambda: counted(server.log()) == 6, "the lines")
+        wait_lines(15)
         log = server.log()
+    # A request stands below its traceback.
+    for number in range(5):
+        traceback = log.index(f"ValueError: number-{number}\n")
+        assert traceback < log.index(f"  /raise?number-{number}\n")
+    # Nothing moves the cursor.
     assert all(character.isprintable() or character == "\n" for character in log), log
     assert "/%1b[2J" in targets(log)
 
