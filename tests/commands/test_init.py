@@ -17,6 +17,7 @@ from poorhttp.plugins.setup.deployment.mode import Mode
 from poorhttp.plugins.setup.deployment.plan import Plan
 from poorhttp.plugins.setup.deployment.project import DeployedProject
 from tests.commands.projects import FILES, init, make
+from tests.support.development import write
 from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT
 
@@ -72,23 +73,16 @@ def test_what_is_found(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODES)
 def test_mode(name: str, tmp_path: Path) -> None:
     source, wanted = MODES[name]
-    (tmp_path / "app.py").write_text(APPLICATION)
-    (tmp_path / "part").mkdir()
-    (tmp_path / "part" / "library.py").write_text(source)
-    for other in ("tests/test_app.py", "test_app.py", ".venv/mine.py", "env/mine.py"):
-        (tmp_path / other).parent.mkdir(exist_ok=True)
-        (tmp_path / other).write_text("import numpy, gevent")
-    (tmp_path / "env" / "pyvenv.cfg").touch()
+    others = ("tests/test_app.py", "test_app.py", ".venv/mine.py", "env/mine.py")
+    write(tmp_path, dict.fromkeys(others, "import numpy, gevent") | {"env/pyvenv.cfg": ""})
+    write(tmp_path, {"app.py": APPLICATION, "part/library.py": source})
     init(tmp_path)
     settings = loaded(tmp_path)
-    chosen = {option: settings.written(option)[0] for option in wanted}
-    assert chosen == wanted
+    assert {option: settings.written(option)[0] for option in wanted} == wanted
     for option in {"workers", "threads"} - wanted.keys():
         assert not settings.is_set(option)
-    text = (tmp_path / "poorhttp.ini").read_text()
-    assert (f"# {os.path.join('part', 'library.py')} imports " in text) == (
-        name not in ("nothing", "broken", "nested")
-    )
+    said = "# part/library.py imports " in (tmp_path / "poorhttp.ini").read_text()
+    assert said == (name not in ("nothing", "broken", "nested"))
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -114,16 +108,13 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 def test_a_configuration_that_is_there_decides(tmp_path: Path) -> None:
     """As `loadtests advise` writes it, with what it has measured."""
     project = make("flask", tmp_path)
-    text = (
-        "[http]\ntarget = other:app\nmode = forking\nworkers = 3\npreload = on\n"
-        "bind = 127.0.0.1:9999\n"
-    )
+    text = "[http]\ntarget = other:app\nmode = forking\nworkers = 3\npreload = on\n"
+    text += "bind = 127.0.0.1:9999\n"
     (project / "poorhttp.ini").write_text(text)
     said = init(project, "--kubernetes", "--caddy", "--systemd")
     assert "poorhttp.ini already exists and stays" in said
-    assert (
-        "add to it, for the web server in front: trusted_proxies = 127.0.0.1, health = /-" in said
-    )
+    added = "trusted_proxies = 127.0.0.1, health = /-"
+    assert f"add to it, for the web server in front: {added}" in said
     assert (project / "poorhttp.ini").read_text() == text
     for name in ("deploy/container.ini", "deploy/kubernetes/poorhttp.ini"):
         settings = loaded(project, name)
@@ -196,8 +187,7 @@ HIDDEN_FOLDERS = {
 def test_folders_that_a_unit_hides(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemd, "server_command", lambda: ["/opt/venv/bin/poorhttp"])
     plan = Plan(folder, "shop", "shop:app", Mode({"mode": "threading"}), DeployedProject(folder))
-    found = systemd.warnings(plan)
-    hidden = HIDDEN_FOLDERS[folder]
+    found, hidden = systemd.warnings(plan), HIDDEN_FOLDERS[folder]
     assert len(found) == bool(hidden)
     assert all(hidden in warning and "/srv/shop" in warning for warning in found)
     monkeypatch.setattr(systemd, "server_command", lambda: ["/home/ada/venv/bin/poorhttp"])
@@ -243,8 +233,7 @@ def test_mistakes(words: list[str], said: str, tmp_path: Path) -> None:
 )
 def test_folders_that_go_into_no_file(name: str, said: str, tmp_path: Path) -> None:
     project = tmp_path / name
-    project.mkdir()
-    (project / "app.py").write_text(APPLICATION)
+    write(project, {"app.py": APPLICATION})
     done = run_command("init", "--systemd", "--nginx", cwd=project)
     assert done.returncode == 3, done.stderr
     assert said.replace(r"\S*", f"{tmp_path}/") in done.stderr
@@ -254,8 +243,7 @@ def test_folders_that_go_into_no_file(name: str, said: str, tmp_path: Path) -> N
 
 def test_folders_that_a_unit_quotes(tmp_path: Path) -> None:
     project = tmp_path / "100% $HOME; x"
-    project.mkdir()
-    (project / "app.py").write_text(APPLICATION)
+    write(project, {"app.py": APPLICATION})
     init(project, "--systemd", "--user", "www-data", "--name", "shop")
     unit = (project / "deploy/shop.service").read_text()
     assert f"\nWorkingDirectory={tmp_path}/100%% $HOME; x\n" in unit

@@ -166,28 +166,25 @@ def test_an_application_around_that_of_django(project: Path) -> None:
         assert ask(server, "/other/static/x").body == b"not Django, /static/x"
 
 
-def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
-    write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
-    write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
-    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
-    assert done.returncode == 4
-    assert done.stderr.startswith(f"poorhttp: {WITH_FILES}\npoorhttp: site1.wsgi cannot be ")
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "code", "said"),
     [
-        ("main():", "main(:", FOUND),
-        ('.setdefault("DJANGO_SETTINGS_MODULE", ', '["DJANGO_SETTINGS_MODULE"] = (', FOUND),
-        ('"site1.settings"', "name()", "manage.py is that of a Django project, and does not say"),
+        ("import os, sys", "raise SystemExit('this was run')", 4, WITH_FILES),
+        ("main():", "main(:", 4, FOUND),
+        ('.setdefault("DJANGO_SETTINGS_MODULE", ', '["DJANGO_SETTINGS_MODULE"] = (', 4, FOUND),
+        ('"site1.settings"', "name()", 2, "manage.py is that of a Django project, and does not"),
     ],
 )
-def test_manage(project: Path, before: str, after: str, said: str) -> None:
+def test_nothing_of_the_project_is_run_to_find_it(
+    project: Path, before: str, after: str, code: int, said: str
+) -> None:
     manage = MANAGE.replace(before, after)
     assert manage != MANAGE
-    write(project, {"manage.py": manage, "site1/wsgi.py": "1 / 0"})
+    write(project, {"manage.py": manage, "site1/__init__.py": "raise SystemExit('this was run')\n"})
     done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    assert done.returncode == code, done.stderr
     assert done.stderr.startswith(f"poorhttp: {said}")
+    assert code == 2 or "\npoorhttp: site1.wsgi cannot be " in done.stderr
 
 
 # manage.py dev
