@@ -31,10 +31,6 @@ def main(global_config, **settings):
     config.add_route("index", "/")
     config.add_view(index, route_name="index")
     return config.make_wsgi_app()
-
-def coroutine(global_config):
-    async def application(scope, receive, send): pass
-    return application
 """
 #: As the templates of Pyramid have it, but for the server.
 APPLICATIONS = """\
@@ -45,12 +41,6 @@ who = first
 [app:other]
 paste.app_factory = shop:main
 who = 100%% other
-
-[app:async]
-paste.app_factory = shop:coroutine
-
-[app:broken]
-paste.app_factory = shop:missing
 
 """
 LOGGING = """
