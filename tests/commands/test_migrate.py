@@ -157,40 +157,44 @@ LINES = [
     ("granian --uds /s a:b", "!socket_mode"),
     # Who is reached by others trusts nobody: `X-Forwarded-...` stay ordinary fields, as there.
     ("gunicorn -b 0.0.0.0:80 app", "!trusted_proxies !forwarded_headers"),
-    # Servers of ASGI.
-    ("gunicorn -k uvicorn.workers.UvicornWorker -w 2 a:b", "mode=asyncio workers=2"),
-    (
-        "gunicorn -k uvicorn_worker.UvicornWorker --asgi-lifespan off a:b",
-        "mode=asyncio asgi_lifespan=off",
-    ),
-    ("gunicorn -k asgi --asgi-loop uvloop a:b", "mode=asyncio asgi_loop=uvloop"),
-    ("uvicorn --loop none --limit-concurrency 9 a:b", "mode=asyncio asgi_loop=auto"),
-    ("uvicorn --limit-concurrency 9 --lifespan on a:b", "mode=asyncio asgi_concurrency=9"),
-    ("uvicorn --root-path /x a:b", "mode=asyncio mount=/x=a:b"),
-    ("granian --interface asginl a:b", "mode=asyncio asgi_lifespan=off"),
-    ("hypercorn -b 0.0.0.0:80 -w 3 -k uvloop asgi:a:b", "mode=asyncio asgi_loop=uvloop target=a:b"),
-    ("hypercorn --certfile c --keyfile k a:b", "mode=asyncio bind=https://127.0.0.1:8000"),
-    ("daphne -b 0.0.0.0 -p 80 a:b", "mode=asyncio bind=0.0.0.0:80"),
-    ("gunicorn -k asgi --websocket-max-message-size 9 a:b", "mode=asyncio websocket_max_message=9"),
+    ("hypercorn wsgi:a:b", "!mode"),
+]
+
+#: The same of servers of ASGI.
+ASGI_LINES = [
+    ("gunicorn -k uvicorn.workers.UvicornWorker -w 2 a:b", "workers=2"),
+    ("gunicorn -k uvicorn_worker.UvicornWorker --asgi-lifespan off a:b", "asgi_lifespan=off"),
+    ("gunicorn -k asgi --asgi-loop uvloop a:b", "asgi_loop=uvloop"),
+    ("uvicorn --loop none --limit-concurrency 9 a:b", "asgi_loop=auto"),
+    ("uvicorn --limit-concurrency 9 --lifespan on a:b", "asgi_concurrency=9"),
+    ("uvicorn --root-path /x a:b", "mount=/x=a:b"),
+    ("granian --interface asginl a:b", "asgi_lifespan=off"),
+    ("hypercorn -b 0.0.0.0:80 -w 3 -k uvloop asgi:a:b", "asgi_loop=uvloop target=a:b"),
+    ("hypercorn --certfile c --keyfile k a:b", "bind=https://127.0.0.1:8000"),
+    ("daphne -b 0.0.0.0 -p 80 a:b", "bind=0.0.0.0:80"),
+    ("gunicorn -k asgi --websocket-max-message-size 9 a:b", "websocket_max_message=9"),
     (
         "uvicorn --ws-max-size 9 --ws-ping-interval 1.5 --ws-per-message-deflate false a:b",
-        "mode=asyncio websocket_max_message=9 websocket_ping_interval=1.5 "
-        "websocket_compression=off",
+        "websocket_max_message=9 websocket_ping_interval=1.5 websocket_compression=off",
     ),
-    ("uvicorn --ws-ping-timeout 7 a:b", "mode=asyncio websocket_ping_timeout=7"),
-    ("hypercorn --websocket-ping-interval 5 a:b", "mode=asyncio websocket_ping_interval=5"),
+    ("uvicorn --ws-ping-timeout 7 a:b", "websocket_ping_timeout=7"),
+    ("hypercorn --websocket-ping-interval 5 a:b", "websocket_ping_interval=5"),
     (
         "daphne --ping-interval 5 --ping-timeout 30 a:b",
-        "mode=asyncio websocket_ping_interval=5 websocket_ping_timeout=30",
+        "websocket_ping_interval=5 websocket_ping_timeout=30",
     ),
-    ("daphne -u /s a:b", "mode=asyncio bind=unix:/s"),
-    ("hypercorn wsgi:a:b", "!mode"),
+    ("daphne -u /s a:b", "bind=unix:/s"),
 ]
 
 
 @pytest.mark.parametrize(("line", "expected"), LINES)
 def test_a_command_line(line: str, expected: str) -> None:
     check(migrated(line), expected)
+
+
+@pytest.mark.parametrize(("line", "expected"), ASGI_LINES)
+def test_a_command_line_of_asgi(line: str, expected: str) -> None:
+    check(migrated(line), f"mode=asyncio {expected}")
 
 
 @pytest.mark.parametrize(
