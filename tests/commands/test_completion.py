@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +11,9 @@ import pytest
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS
 from tests.packages import need
+from tests.support.development import write
 from tests.support.forked_command import run_command
-from tests.testkit.client import HANG
+from tests.testkit.server import run
 
 Complete = Callable[[Path, str], set[str]]
 
@@ -57,27 +56,18 @@ done
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the completion of each shell, a file and a folder."""
     folder = tmp_path_factory.mktemp("completion")
+    write(folder, {"place/pages of mine/page": "", "place/poorhttp.ini": ""})
     for shell in ("bash", "zsh", "fish"):
         done = run_command("completion", shell)
         assert (done.returncode, done.stderr) == (0, "")
-        (folder / f"poorhttp.{shell}").write_text(done.stdout)
-    (folder / "place" / "pages of mine").mkdir(parents=True)
-    (folder / "place" / "poorhttp.ini").write_text("")
+        write(folder, {f"poorhttp.{shell}": done.stdout})
     return folder
 
 
 def asked(folder: Path, *words: str) -> str:
     """The output of a shell in the folder with a file."""
-    done = subprocess.run(
-        words,
-        cwd=folder / "place",
-        env={**os.environ, "HOME": str(folder), "TERM": "dumb", "COLUMNS": "500", "LINES": "500"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    env = {"HOME": str(folder), "TERM": "dumb", "COLUMNS": "500", "LINES": "500"}
+    done = run(*words, cwd=folder / "place", env=env)
     assert done.stderr == "", done.stderr
     return done.stdout
 
