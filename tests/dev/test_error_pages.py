@@ -185,7 +185,7 @@ class Console:
 
     def __init__(self, server: Server, host: str = "localhost") -> None:
         self.server = server
-        self.host = f"Host: {host}"
+        self.host = host
         html = self.get("/before", HTML)
         self.secret = re.findall(r'SECRET = "(\w+)"', html)[0]
         self.frame = re.findall(r'id="frame-(\d+)"', html)[-1]
@@ -196,9 +196,8 @@ class Console:
 
     def get(self, target: str, *headers: str) -> str:
         with self.server.connect() as connection:
-            # HTTP/1.0 brings its own Host.
-            connection.send_request("GET", target, self.host, *headers, version="HTTP/1.0")
-            response = connection.response("GET")
+            connection.host = self.host
+            response = connection.request("GET", target, *headers)
         cookie = response.get("Set-Cookie")
         if cookie is not None:
             assert "HttpOnly" in cookie
@@ -247,7 +246,7 @@ def test_console_and_values_ask_for_the_pin(server: Server) -> None:
     assert "basket<td>" not in console.part("guessed")
     assert "42" not in console.ask("guessed", cmd="6 * 7", frm=console.frame)
     # The cookie is worth nothing where a foreign name leads here.
-    console.host = "Host: evil.example"
+    console.host = "evil.example"
     assert "basket<td>" not in console.again()
     assert "enter the PIN" in console.part()
 
@@ -283,7 +282,7 @@ def test_hosts(server: Server) -> None:
         assert "auth" not in console.enter(pin_of(server)), host
         trusted = Console(server)
         trusted.enter(pin_of(server))
-        trusted.host = console.host
+        trusted.host = host
         assert "42" not in trusted.run("6 * 7"), host
     for host in ("127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"):
         console = Console(server, host)

@@ -40,9 +40,8 @@ def profiled(server: Server, name: str, *headers: str, host: str = "localhost") 
     """The answer to who asks for a profile."""
     target = name if name.startswith("/") else f"/__poorhttp__/profile/{name}"
     with server.connect() as connection:
-        # HTTP/1.0 brings its own Host.
-        connection.send_request("GET", target, f"Host: {host}", *headers, version="HTTP/1.0")
-        return connection.response("GET")
+        connection.host = host
+        return connection.request("GET", target, *headers)
 
 
 def session(page: str) -> Any:
