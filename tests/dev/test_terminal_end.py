@@ -40,22 +40,15 @@ PROMPTS = {
 }
 
 
-@contextmanager
-def terminal(folder: Path, words: list[str], before: str = "") -> Iterator[pexpect.spawn[str]]:
+def terminal(folder: Path, words: list[str], before: str = "") -> pexpect.spawn[str]:
     """A shell in a terminal of its own that runs a command, and stays when that has ended."""
     line = f"trap : INT QUIT; {before} {shlex.join(words)}; echo ended; read line"
     env = environment({"POORHTTP_BIND": "127.0.0.1:0", "TERM": "xterm"})
-    child = pexpect.spawn(
-        "/bin/sh", ["-c", line], cwd=folder, env=env, timeout=HANG, encoding="utf-8"
-    )
-    try:
-        yield child
-    finally:
-        child.close(force=True)
+    return pexpect.spawn("/bin/sh", ["-c", line], HANG, cwd=folder, env=env, encoding="utf-8")
 
 
-def port_of(text: str) -> int:
-    return int(text.partition("listening on http://127.0.0.1:")[2].partition(" ")[0])
+def port_of(ready: str) -> int:
+    return int(ready.partition("listening on http://127.0.0.1:")[2].partition(" ")[0])
 
 
 def ask(port: int, path: str = "/") -> bytes:
@@ -81,7 +74,7 @@ def at_prompt(folder: Path, words: list[str], kind: str) -> Iterator[pexpect.spa
         child.expect(prompt)
         wait_for(lambda: not echoes(child), "the prompt without echo")
         yield child
-        child.close(force=True)
+        child.close()
         join(thread)
 
 

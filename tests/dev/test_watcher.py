@@ -498,8 +498,9 @@ def test_a_full_limit_of_inotify(folder: Path, limit: str, value: str, also: str
     others = [folder.parent / also / "x.py"] if also else []
     for path in others:
         write_old(path)
-    words = (sys.executable, "-c", LIMITED, limit, value, folder, *(path.parent for path in others))
-    with Program("unshare", "-Ur", *words) as program:
+    folders = (folder, *(path.parent for path in others))
+    words = ("unshare", "-Ur", sys.executable, "-c", LIMITED, limit, value)
+    with Program(*words, *folders) as program:
         notice = program.wait_line(re.compile(r"\Anotice (.*)\n"))[1]
         assert f"fs.inotify.max_user_{limit} ({value}) is used up" in notice
         assert f"sudo sysctl fs.inotify.max_user_{limit}=" in notice
