@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import socket
 import subprocess
@@ -24,7 +23,8 @@ from tests.support.development import write
 from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, command, environment, run
+from tests.testkit.process import children, lives
+from tests.testkit.server import ROOT, Program, command, environment, run, wait_for
 
 CASES = ROOT / "tests" / "cases" / "migrate" / "hostile"
 
@@ -325,23 +325,14 @@ def test_waiting_has_an_end(folder: Path, monkeypatch: pytest.MonkeyPatch, state
 def test_the_process_ends_with_the_command(folder: Path) -> None:
     """Also if the command is killed, which cannot end it."""
     (folder / "gunicorn.conf.py").write_text("import time\ntime.sleep(1000)\n")
-    with subprocess.Popen(
-        command("migrate", "gunicorn.conf.py"), cwd=folder, env=environment()
-    ) as started:
-        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        child = ""
-        while not child:
-            child = children.read_text().strip()
+    with Program(*command("migrate", "gunicorn.conf.py"), cwd=folder) as started:
+        wait_for(lambda: children(started.process.pid), "the process")
+        (child,) = children(started.process.pid)
         status = Path(f"/proc/{child}/status")
         # The list of system calls is the last part.
-        while "Seccomp:\t2" not in status.read_text():
-            pass
-        ends = os.pidfd_open(int(child))
-        started.kill()
-    try:
-        assert select.select([ends], [], [], HANG)[0] == [ends]
-    finally:
-        os.close(ends)
+        wait_for(lambda: "Seccomp:\t2" in status.read_text(), "the sandbox")
+        started.process.kill()
+        wait_for(lambda: not lives(child), "the end of the process")
 
 
 @only_root
