@@ -165,7 +165,12 @@ def test_an_application_around_that_of_django(project: Path) -> None:
         ("import os, sys", "raise SystemExit('this was run')", 4, WITH_FILES),
         ("main():", "main(:", 4, FOUND),
         ('.setdefault("DJANGO_SETTINGS_MODULE", ', '["DJANGO_SETTINGS_MODULE"] = (', 4, FOUND),
-        ('"site1.settings"', "name()", 2, "manage.py is that of a Django project, and does not"),
+        (
+            '"site1.settings"',
+            "name()",
+            2,
+            "manage.py is that of a Django project, and does not say",
+        ),
     ],
 )
 def test_nothing_of_the_project_is_run_to_find_it(
