@@ -215,25 +215,22 @@ def test_why_a_page_is_left_alone_is_said_once(server: Server) -> None:
         assert server.log().count(why) == 1
 
 
-def test_the_script(server: Server) -> None:
-    answer = server.get("/__poorhttp__/live.js?1")
-    assert answer.get("Content-Type") == "text/javascript; charset=utf-8"
-    assert answer.get("Cache-Control") == "no-store"
-    assert b"EventSource" in answer.body
-
-
 def listening(server: Server, query: str) -> Connection:
-    """A connection on which events are awaited, and what came first was read."""
+    """A connection on which events are awaited."""
     connection = server.connect()
     connection.send_request("GET", f"/__poorhttp__/live?{query}")
     return connection
 
 
-def test_events(mode: str, text: Path) -> None:
+def test_the_script_and_events(mode: str, text: Path) -> None:
     """The version is said at once; who has another one is not kept, nor is anybody by a stop."""
     with Server(APP, mode, *LIVE, env={"TEXT_FILE": str(text)}) as server:
         version = SCRIPT.search(server.get("/one").body)
         assert version
+        script = server.get("/__poorhttp__/live.js?1")
+        assert script.get("Content-Type") == "text/javascript; charset=utf-8"
+        assert script.get("Cache-Control") == "no-store"
+        assert b"EventSource" in script.body
         ours = version[2].decode()
         told = f"retry: 50\nevent: version\ndata: {ours}\n\n".encode()
         for query in ("version=another", "version=another&age=5"):

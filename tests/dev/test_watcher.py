@@ -166,21 +166,21 @@ def test_a_file_that_is_written_slowly_is_told_when_it_is_closed(
         assert watched.settle() == {}
 
 
-@BOTH
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cp -p {new} {old}.tmp && mv {old}.tmp {old}",
-        "cat {new} > {old} && touch -r {new} {old}",
-        "ln -f {new} {old}",
-    ],
+#: Commands by which a file takes the place of another one.
+REPLACE = (
+    "cp -p {new} {old}.tmp && mv {old}.tmp {old}",
+    "cat {new} > {old} && touch -r {new} {old}",
+    "ln -f {new} {old}",
 )
+
+
+@BOTH
 def test_a_file_of_equal_size_and_time_takes_its_place(
-    command: str, folder: Path, watch: Watch, polls: None
+    folder: Path, watch: Watch, polls: None
 ) -> None:
     watched = watch()
     old, new = folder / "app.py", folder.parent / "new.py"
-    for text in ("other", "third"):
+    for command, text in itertools.product(REPLACE, ("other", "third")):
         new.write_text(text)
         os.utime(new, (1, 1))
         words = ["sh", "-c", command.format(old=old, new=new)]
