@@ -97,14 +97,9 @@ FORM = '<!doctype html><form method="post" action="/x"></form>'
 
 def developed(folder: Path, port: int = 0) -> Server:
     """A development server; without `live`, which these pages do not need."""
-    return Server(
-        "shop.py",
-        "threading",
-        *("--autoreload", "on", "--debug", "on", "--static", "/files=files"),
-        bind=(f"127.0.0.1:{port}",),
-        cwd=folder,
-        tracebacks=True,
-    )
+    options = ("--autoreload", "on", "--debug", "on", "--static", "/files=files")
+    bind = (f"127.0.0.1:{port}",)
+    return Server("shop.py", "threading", *options, bind=bind, cwd=folder, tracebacks=True)
 
 
 @pytest.fixture

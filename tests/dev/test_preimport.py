@@ -44,7 +44,6 @@ def steps():
 
 def version():
     read, write = os.pipe()
-    sys.stdout.flush()
     pid = posix.fork()
     if pid == 0:
         try:
@@ -59,7 +58,7 @@ def version():
                 targets.load(settings.target)
                 names = {"answer": answer, "preimporter": preimporter, "began": began}
                 exec(told["version"], names)
-            except BaseException as error:
+            except BaseException:
                 answer["error"] = traceback.format_exc()
             answer["news"] = preimporter.new_imports()
             answer["again"] = preimporter.new_imports()
@@ -67,7 +66,6 @@ def version():
             with open(write, "w") as file:
                 json.dump(answer, file)
         finally:
-            sys.stdout.flush()
             os._exit(0)
     posix.close(write)
     with open(read) as file:
@@ -76,14 +74,10 @@ def version():
     return answer
 
 
-result = {"first": steps()}
-result["cold"] = version()
+result = {"first": steps(), "cold": version()}
 preimporter.add(result["cold"]["news"])
-result["second"] = steps()
-result["warm"] = version()
-result["failed"] = preimporter.failed
-result["obstacle"] = preimporter.obstacle
-sys.stdout.flush()
+result |= {"second": steps(), "warm": version()}
+result |= {"failed": preimporter.failed, "obstacle": preimporter.obstacle}
 print(json.dumps(result))
 """
 
@@ -231,24 +225,14 @@ def test_modules_that_are_left(here: Installation, tmp_path: Path) -> None:
     write(more, {"thrice.py": "whose = 'own'"})
     here.write("twice.py", "whose = 'own'")
     here.write("config.py")
-    here.write(
-        "app.py",
-        f"import os; os.environ['VERSION'] = 'yes'\nimport {', '.join(names)}, other, registry\n"
-        + APPLICATION,
-    )
-    told = here.keep(
-        version="""
-        import registry, thrice, twice
-        answer["own"] = twice.whose, thrice.whose, registry.names
-        """,
-        patience=3,
-        pythonpath=[str(more)],
-    )
-    reasons = [
-        why.replace("{site}/odd", f"{site}/{name}")
-        for name, (_, why) in zip(names, LEFT, strict=True)
-    ]
-    assert told["failed"] == dict(zip(names, reasons, strict=True))
+    imports = f"import {', '.join(names)}, other, registry\n"
+    here.write("app.py", f"import os; os.environ['VERSION'] = 'yes'\n{imports}{APPLICATION}")
+    version = "import registry, thrice, twice\n"
+    version += "answer['own'] = twice.whose, thrice.whose, registry.names"
+    told = here.keep(version, patience=3, pythonpath=[str(more)])
+    reasons = zip(names, LEFT, strict=True)
+    failed = {name: why.replace("{site}/odd", f"{site}/{name}") for name, (_, why) in reasons}
+    assert told["failed"] == failed
     assert told["obstacle"] == ""
     assert not {*names} & {*told["second"]}
     # What is wrong with one is no harm to the others.

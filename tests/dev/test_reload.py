@@ -156,19 +156,20 @@ def test_a_version_that_cannot_be_loaded_says_why(
             wait_version(server, "1")
 
 
+HANGS = """\
+import time
+open('hangs', 'w').close()
+while True:
+    try: time.sleep(60)
+    except BaseException: pass
+"""
+
+
 def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> None:
     """Also one that hangs."""
     with project.develop() as server:
-        marker = project.folder / "hangs"
-        project.save(
-            "part.py",
-            "import time\n"
-            f"open({str(marker)!r}, 'w').close()\n"
-            "while True:\n"
-            "    try: time.sleep(60)\n"
-            "    except BaseException: pass\n",
-        )
-        wait_for(marker.exists, "the version that hangs")
+        project.save("part.py", HANGS)
+        wait_for((project.folder / "hangs").exists, "the version that hangs")
         waiting = server.connect()
         waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         project.save("part.py", PART.format(version=2))

@@ -82,12 +82,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    found = installed(tmp_path / "installed")
-    return {
-        "PYTHONPATH": f"{found['PYTHONPATH']}:{tmp_path / 'project'}",
-        # Pyramid imports what setuptools will not have for ever.
-        "PYTHONWARNINGS": "ignore",
-    }
+    path = installed(tmp_path / "installed")["PYTHONPATH"]
+    # Pyramid imports what setuptools will not have for ever.
+    return {"PYTHONPATH": f"{path}:{tmp_path / 'project'}", "PYTHONWARNINGS": "ignore"}
 
 
 def ini(project: Path, *server: str) -> str:
