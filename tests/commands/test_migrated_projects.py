@@ -130,27 +130,19 @@ def test_the_same_under_both(name: str, tmp_path: Path) -> None:
         if name != "pyramid":  # waitress has no access log
             assert access_lines(server) == access_lines(theirs)
         if name == "uwsgi":
-            check_static_files(port, our_port)
+            # Static files; also one that is missing, which the application answers for.
+            for target in ("/static/shop.css", "/static/missing.css"):
+                old, new = get(port, target), get(our_port, target)
+                assert (new.status, new.body) == (old.status, old.body)
+                assert new.get("Last-Modified") == old.get("Last-Modified")
         elif name == "flask":
-            check_forwarded_headers(port, our_port)
+            # A proxy on this machine is trusted: gunicorn's default, when it listens on it only.
+            headers = ("X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example")
+            for each in (port, our_port):
+                assert get(each, "/scheme", *headers).body == b"https 127.0.0.1"
 
 
 def fields(response: Response) -> list[tuple[str, str]]:
     """The header fields that do not come from the server itself."""
     found = [(name.lower(), value) for name, value in response.headers]
     return sorted(field for field in found if field[0] not in OF_SERVERS)
-
-
-def check_static_files(*ports: int) -> None:
-    """uWSGI's; also a file that is missing, which the application answers for."""
-    for target in ("/static/shop.css", "/static/missing.css"):
-        old, new = (get(port, target) for port in ports)
-        assert (new.status, new.body) == (old.status, old.body)
-        assert new.get("Last-Modified") == old.get("Last-Modified")
-
-
-def check_forwarded_headers(*ports: int) -> None:
-    """A proxy on this machine is trusted: gunicorn's default, when it listens on it only."""
-    headers = ("X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example")
-    for port in ports:
-        assert get(port, "/scheme", *headers).body == b"https 127.0.0.1"

@@ -68,19 +68,16 @@ SHOWN = {
 @pytest.mark.parametrize("path", SHOWN)
 def test_text_and_page(server: Server, path: str) -> None:
     before = server.log().count("the application failed")
-    response = server.get(path, "Accept: */*")
-    assert response.status == 500
-    assert response.get("Content-Type") == "text/plain; charset=utf-8"
+    response, page = server.get(path, "Accept: */*"), server.get(path, HTML)
+    for answer, kind in ((response, "text/plain"), (page, "text/html")):
+        assert answer.status == 500
+        assert answer.get("Content-Type") == f"{kind}; charset=utf-8"
     assert response.get("Cache-Control") == "no-store"
-    text = text_of(response)
+    text, html = text_of(response), text_of(page)
     for part in SHOWN[path]:
         assert part in text
     if path != "/none":
         assert re.match(r"( *\+ Exception Group )?Traceback \(most recent call last\):", text)
-    page = server.get(path, HTML)
-    assert page.status == 500
-    assert page.get("Content-Type") == "text/html; charset=utf-8"
-    html = text_of(page)
     assert "Werkzeug" in html
     assert "<b>" not in html.partition("<!--")[0]
     assert len(html) < 4_000_000
@@ -328,9 +325,7 @@ def test_pin_of_ones_own() -> None:
     ("subcommand", "bind"), [("serve", "0.0.0.0:0"), ("check", "[::]:0"), ("serve", "fd")]
 )
 def test_exposed(subcommand: str, bind: str) -> None:
-    with socket.socket() as sock:
-        sock.bind(("0.0.0.0", 0))
-        sock.listen()
+    with socket.create_server(("0.0.0.0", 0)) as sock:
         if bind == "fd":
             bind = f"fd:{sock.fileno()}"
         if bind == "[::]:0" and not socket.has_ipv6:

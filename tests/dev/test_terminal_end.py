@@ -142,30 +142,21 @@ def test_a_version_that_is_replaced_at_a_prompt(tmp_path: Path) -> None:
         wait_for(lambda: echoes(child), "the terminal with echo")
 
 
-def hang_up(folder: Path, before: str) -> tuple[int, int]:
-    """Serve in a terminal that is closed then; the port and the process ID of the server."""
-    (folder / "app.py").write_text(APP % "pass")
-    log = folder / "log"
-    with terminal(folder, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
+@pytest.mark.parametrize("before", ["", "nohup", "setsid"])
+def test_the_end_of_its_terminal(tmp_path: Path, before: str) -> None:
+    """It ends with its terminal, unless it was started so that it does not."""
+    (tmp_path / "app.py").write_text(APP % "pass")
+    log = tmp_path / "log"
+    with terminal(tmp_path, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
         wait_for(lambda: log.exists() and "listening on" in log.read_text(), "the server")
         port = port_of(log.read_text())
         pid = int(ask(port))
     # The terminal is closed, as a window or ssh does it, and the shell has ended.
-    return port, pid
-
-
-def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
-    _, pid = hang_up(tmp_path, "")
+    if before:
+        try:
+            save(tmp_path / "app.py", APP.replace("os.getppid()", "'new'") % "pass")
+            # The end of the terminal may have reloaded it before.
+            wait_for(lambda: ask(port) == b"new", "the new version")
+        finally:
+            os.kill(pid, signal.SIGTERM)
     wait_for_end(pid)
-
-
-@pytest.mark.parametrize("before", ["nohup", "setsid"])
-def test_it_outlives_its_terminal(tmp_path: Path, before: str) -> None:
-    port, pid = hang_up(tmp_path, before)
-    try:
-        save(tmp_path / "app.py", APP.replace("os.getppid()", "'new'") % "pass")
-        # The end of the terminal may have reloaded it before.
-        wait_for(lambda: ask(port) == b"new", "the new version")
-    finally:
-        os.kill(pid, signal.SIGTERM)
-        wait_for_end(pid)
