@@ -33,7 +33,8 @@ OURS = (
 @pytest.fixture(scope="module")
 def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     os.environ["RAISING_FOLDER"] = str(tmp_path_factory.getbasetemp())
-    return serve(APP, "--debug", "on", tracebacks=True)
+    # Several have no console.
+    return serve(APP, "--debug", "on", "--workers", "1", tracebacks=True)
 
 
 @pytest.fixture
@@ -288,7 +289,8 @@ def test_hosts(server: Server) -> None:
 
 
 @pytest.mark.parametrize("mode", ["forking"], indirect=True, scope="session")
-def test_several_workers(server: Server) -> None:
+def test_several_workers(serve: Serve) -> None:
+    server = serve(APP, "--debug", "on", tracebacks=True)
     console = Console(server)
     assert not console.enabled
     assert "No console: 2 workers serve" in console.html
