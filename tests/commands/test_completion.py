@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,11 @@ import pytest
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS
 from tests.packages import need
+from tests.support.development import write
 from tests.support.forked_command import run_command
-from tests.testkit.client import HANG
+from tests.testkit.server import run
 
-Complete = Callable[[str], set[str]]
-
-COMMANDS = {"serve", "dev", "check", "compile", "ctl", "top", "completion", "man", "migrate"}
+Complete = Callable[[Path, str], set[str]]
 
 #: Prints what would be completed, a word a line: bash's words of a command line are its arguments.
 BASH = r"""
@@ -59,27 +56,18 @@ done
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the completion of each shell, a file and a folder."""
     folder = tmp_path_factory.mktemp("completion")
+    write(folder, {"place/pages of mine/page": "", "place/poorhttp.ini": ""})
     for shell in ("bash", "zsh", "fish"):
         done = run_command("completion", shell)
         assert (done.returncode, done.stderr) == (0, "")
-        (folder / f"poorhttp.{shell}").write_text(done.stdout)
-    (folder / "place" / "pages of mine").mkdir(parents=True)
-    (folder / "place" / "poorhttp.ini").write_text("")
+        write(folder, {f"poorhttp.{shell}": done.stdout})
     return folder
 
 
 def asked(folder: Path, *words: str) -> str:
     """The output of a shell in the folder with a file."""
-    done = subprocess.run(
-        words,
-        cwd=folder / "place",
-        env={**os.environ, "HOME": str(folder), "TERM": "dumb", "COLUMNS": "500", "LINES": "500"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    env = {"HOME": str(folder), "TERM": "dumb", "COLUMNS": "500", "LINES": "500"}
+    done = run(*words, cwd=folder / "place", env=env)
     assert done.stderr == "", done.stderr
     return done.stdout
 
@@ -89,14 +77,11 @@ def bash(folder: Path, line: str) -> set[str]:
     words = [word for word in re.split(r" |([=:])", line) if word is not None]
     if words[-1] == "" and words[-2:-1] in (["="], [":"]):
         words.pop()
+    # Only the last one may be empty.
+    words = [*filter(None, words[:-1]), words[-1]]
     script = str(folder / "poorhttp.bash")
-    found = asked(folder, "bash", "--norc", "-c", BASH, "bash", script, *filter_empty(words))
+    found = asked(folder, "bash", "--norc", "-c", BASH, "bash", script, *words)
     return set(found.split("\n")) - {""}
-
-
-def filter_empty(words: list[str]) -> Iterator[str]:
-    """All words but empty ones within the line."""
-    return (word for place, word in enumerate(words) if word or place == len(words) - 1)
 
 
 def fish(folder: Path, line: str) -> set[str]:
@@ -112,51 +97,43 @@ def zsh(folder: Path, line: str) -> set[str]:
     return set(re.findall(r"<([^<>\n]*)>\r?$", text, re.MULTILINE))
 
 
-@pytest.fixture(params=["bash", "zsh", "fish"])
-def complete(request: pytest.FixtureRequest, folder: Path) -> Complete:
-    """Completes a line in each shell."""
-    need(request.param)
-    shell = {"bash": bash, "zsh": zsh, "fish": fish}[request.param]
-    return lambda line: shell(folder, line)
+#: Lines in which Tab is pressed, and the words that are offered.
+OFFERED = {
+    "poorhttp co": {"compile", "completion"},
+    "poorhttp check app:app --keepalive": {"--keepalive-timeout"},
+    "poorhttp dev --no-li": {"--no-live"},
+    "poorhttp serve --mode ": set(MODES),
+    "poorhttp dev --workers 2 --log-level w": {"warning"},
+    "poorhttp serve -w 2 -k th": {"threading"},
+    "poorhttp ctl log-level de": {"debug"},
+    "poorhttp ctl --adm": {"--admin"},
+}
+
+#: Lines at which more is offered, and some of it.
+AMONG_OTHERS = {
+    "poorhttp ": {"serve", "dev", "check", "compile", "ctl", "top", "completion", "man", "migrate"},
+    "poorhttp serve --": {option.flag for option in OPTIONS.values() if option.flag},
+    "poorhttp ctl ": {"status", "reload", "log-level", "heap"},
+}
 
 
-def test_commands(complete: Complete) -> None:
-    assert complete("poorhttp ") >= COMMANDS
-    assert complete("poorhttp co") == {"compile", "completion"}
+@pytest.mark.parametrize("shell", [bash, zsh, fish])
+def test_what_is_offered(shell: Complete, folder: Path) -> None:
+    need(shell.__name__)
+    assert {line: shell(folder, line) for line in OFFERED} == OFFERED
+    for line, some in AMONG_OTHERS.items():
+        assert some - shell(folder, line) == set(), line
+    assert "--bind" not in shell(folder, "poorhttp ctl --")
+    # Some shells offer all behind the space.
+    offered = shell(folder, "poorhttp serve --mode=g")
+    assert {word.removeprefix("--mode=") for word in offered} == {"gevent"}
 
+    def files(line: str) -> set[str]:
+        return {word.replace("\\", "").rstrip("/ ") for word in shell(folder, line)}
 
-def test_options(complete: Complete) -> None:
-    offered = complete("poorhttp serve --")
-    assert {option.flag for option in OPTIONS.values() if option.flag} <= offered
-    assert complete("poorhttp check app:app --keepalive") == {"--keepalive-timeout"}
-    assert complete("poorhttp dev --no-li") == {"--no-live"}
-
-
-def test_values(complete: Complete) -> None:
-    assert complete("poorhttp serve --mode ") == set(MODES)
-    assert complete("poorhttp dev --workers 2 --log-level w") == {"warning"}
-    assert complete("poorhttp serve -w 2 -k th") == {"threading"}
-
-
-def test_values_behind_an_equals_sign(complete: Complete) -> None:
-    found = complete("poorhttp serve --mode=g")
-    assert {word.removeprefix("--mode=") for word in found} == {"gevent"}
-
-
-def test_files_and_folders(complete: Complete) -> None:
-    def names(line: str) -> set[str]:
-        return {word.replace("\\", "").rstrip("/ ") for word in complete(line)}
-
-    assert names("poorhttp serve -c p") == {"pages of mine", "poorhttp.ini"}
-    assert names("poorhttp serve --chdir p") == {"pages of mine"}
-    assert {"pages of mine", "poorhttp.ini"} <= names("poorhttp dev p")
-
-
-def test_commands_of_ctl(complete: Complete) -> None:
-    assert {"status", "reload", "log-level", "heap"} <= complete("poorhttp ctl ")
-    assert complete("poorhttp ctl log-level de") == {"debug"}
-    assert complete("poorhttp ctl --adm") == {"--admin"}
-    assert "--bind" not in complete("poorhttp ctl --")
+    assert files("poorhttp serve -c p") == {"pages of mine", "poorhttp.ini"}
+    assert files("poorhttp serve --chdir p") == {"pages of mine"}
+    assert {"pages of mine", "poorhttp.ini"} <= files("poorhttp dev p")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from poorhttp.config.command_line import FILE_FLAGS, HELP_FLAGS, VERSION_FLAGS
 from poorhttp.config.other_servers.translations import PRIVATE, USUAL_HEADERS
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError
+from tests.support.development import Started
 from tests.support.forked_command import run_command
 from tests.testkit.server import ROOT, Server, command, wait_for
 
@@ -94,11 +95,7 @@ TRANSLATED = [
     ("--reload-on-rss 7", "max_rss", "7M"),
     ("--forwarded-allow-ips *", "trusted_proxies", PRIVATE),
     ("--forwarded-allow-ips 10.0.0.1", "forwarded_headers", USUAL_HEADERS),
-    (
-        "--forwarded-allow-ips 10.0.0.1 --forwarded-headers forwarded",
-        "forwarded_headers",
-        "forwarded",
-    ),
+    ("--forwarded-allow-ips ::1 --forwarded-headers forwarded", "forwarded_headers", "forwarded"),
     ("--proxy-allow-from 10.0.0.1,10.0.0.2", "trusted_proxies", "10.0.0.1 10.0.0.2"),
     ("--trust-proxy-header X-Forwarded-For", "forwarded_headers", "x-forwarded-for"),
     (
@@ -177,7 +174,7 @@ def test_values_that_read_differently(words: str, name: str, text: str) -> None:
         ("--access-logformat %(L)s", r'^--access-logformat: "%\(L\)s" has no equivalent; write'),
         (
             "--access-logformat %(x)s",
-            r'^--access-logformat: "%\(x\)s" has no equivalent \(docs/reference/l',
+            r'^--access-log.*: "%\(x\)s" has no equivalent \(docs/reference/l',
         ),
         ("--log-syslog-to udp://a:1", "^--log-syslog-to: .*; write --error-log syslog"),
         ("-c gunicorn.conf.py", "^-c: gunicorn.conf.py is .*; poorhttp migrate gunicorn.conf.py"),
@@ -246,27 +243,12 @@ def test_each_flag_of_another_server_has_a_meaning_or_an_answer(server: str) -> 
         ("", {"PORT": "", "WEB_CONCURRENCY": ""}, "127.0.0.1:8080", 0, ("bind", "workers")),
         ("", {"PORT": "7", "WEB_CONCURRENCY": "3"}, "0.0.0.0:7", 3, ("PORT", "WEB_CONCURRENCY")),
         ("--debug", {"PORT": "7"}, "127.0.0.1:7", 0, ("PORT", "workers")),
+        ("-b :1 -w 2", {"PORT": "7", "WEB_CONCURRENCY": "3"}, "0.0.0.0:1", 2, ("-b", "-w")),
         (
-            "-b 127.0.0.1:1 -w 2",
-            {"PORT": "7", "WEB_CONCURRENCY": "3"},
-            "127.0.0.1:1",
-            2,
-            ("-b", "-w"),
+            *("", {"PORT": "7", "POORHTTP_BIND": ":1", "POORHTTP_WORKERS": "2"}),
+            *("0.0.0.0:1", 2, ("POORHTTP_BIND", "POORHTTP_WORKERS")),
         ),
-        (
-            "",
-            {"PORT": "7", "POORHTTP_BIND": "127.0.0.1:1", "POORHTTP_WORKERS": "2"},
-            "127.0.0.1:1",
-            2,
-            ("POORHTTP_BIND", "POORHTTP_WORKERS"),
-        ),
-        (
-            "--supervisor=off",
-            {"WEB_CONCURRENCY": "3"},
-            "127.0.0.1:8080",
-            0,
-            ("bind", "workers"),
-        ),
+        ("--supervisor=off", {"WEB_CONCURRENCY": "3"}, "127.0.0.1:8080", 0, ("bind", "workers")),
     ],
 )
 def test_variables_of_platforms(
@@ -297,20 +279,12 @@ def test_the_most_important_options_are_asked_for(words: str, is_all: bool) -> N
 # Through servers
 
 
-class Started(Server):
-    """A server from any command line of `poorhttp`."""
-
-    def __init__(self, *words: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        self._start(*command(*words), cwd=cwd, env=env, tracebacks=False)
-
-
 APPLICATION = """\
 import os
 
 def application(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
-    names = ["NAME", "TZ"]
-    values = [os.environ.get(name, "") for name in names] + [environ["REMOTE_ADDR"]]
+    values = [os.environ.get(name, "") for name in ("NAME", "TZ")] + [environ["REMOTE_ADDR"]]
     values += [environ["wsgi.url_scheme"], str(environ["wsgi.multithread"]), os.getcwd()]
     return ["\\n".join(values).encode()]
 """
@@ -332,12 +306,11 @@ def test_a_command_line_of_gunicorn(project: Path) -> None:
         "100 --limit-request-line 4094 --limit-request-fields 50 --forwarded-allow-ips * "
         "--access-logformat %(h)s|%(r)s|%(s)s --backlog 64 --preload shop"
     )
-    with Started(*words.split(), cwd=project) as server:
+    with Started(*command(*words.split()), cwd=project) as server:
         assert (server.mode, server.workers) == ("forking", 2)
         answer = server.get("/a?b", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https")
-        assert answer.body.decode().splitlines() == [
-            *("value", "UTC", "192.0.2.1", "https", "False", str(project)),
-        ]
+        told = ["value", "UTC", "192.0.2.1", "https", "False", str(project)]
+        assert answer.body.decode().splitlines() == told
         assert server.log().startswith("poorhttp: --forwarded-allow-ips *: trusts private networks")
         assert (project / "run.pid").read_text().strip() == str(server.process.pid)
         wait_for(server.output, "the line of the access log")
@@ -347,9 +320,9 @@ def test_a_command_line_of_gunicorn(project: Path) -> None:
 def test_variables_of_the_application_and_of_a_platform(project: Path) -> None:
     """As a container has them: `PORT`, and arguments of gunicorn in a variable, which are named."""
     environ = {"PORT": "0", "WEB_CONCURRENCY": "2", "GUNICORN_CMD_ARGS": "--workers 3"}
-    with Started("shop:application", "--env=NAME=value", cwd=project, env=environ) as server:
+    words = ("shop:application", "threading", "--env=NAME=value")
+    with Server(*words, bind=(), cwd=project, env=environ) as server:
         assert (server.urls.rpartition(":")[0], server.workers) == ("http://0.0.0.0", 2)
-        server.port = int(server.urls.rpartition(":")[2])
         assert server.log().startswith("poorhttp: GUNICORN_CMD_ARGS is not read; ")
         assert server.get("/").body.decode().splitlines()[:1] == ["value"]
 
@@ -357,18 +330,15 @@ def test_variables_of_the_application_and_of_a_platform(project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "environ", "noted"),
     [
-        ((), {"SCRIPT_NAME": "/a/"}, True),
-        (("-e", "SCRIPT_NAME=/a"), {}, True),
-        (("--mount", "/a=shop:application"), {"SCRIPT_NAME": "/a"}, False),
-        ((), {}, False),
+        ("", {"SCRIPT_NAME": "/a/"}, True),
+        ("-e SCRIPT_NAME=/a", {}, True),
+        ("--mount /a=shop:application", {"SCRIPT_NAME": "/a"}, False),
+        ("", {}, False),
     ],
 )
 def test_the_prefix_of_gunicorn_in_a_variable(
-    words: tuple[str, ...], environ: dict[str, str], noted: bool, project: Path
+    words: str, environ: dict[str, str], noted: bool, project: Path
 ) -> None:
-    done = run_command("check", "shop:application", *words, cwd=project, env=environ)
+    done = run_command("check", "shop:application", *words.split(), cwd=project, env=environ)
     said = "at SCRIPT_NAME, poorhttp does not: write --mount /a=shop:appl"
     assert (done.returncode, said in done.stderr) == (0, noted), done.stderr
-
-
-# The guide

@@ -9,30 +9,18 @@ import pytest
 
 from poorhttp.config import ini
 from poorhttp.errors import ConfigError
-from poorhttp.plugins.setup.migrate import gunicorn_file, sources
+from poorhttp.plugins.setup.migrate import gunicorn_file
 from poorhttp.plugins.setup.migrate.equivalents.plan import Plan
+from tests.commands.test_migrate import check, plan_of
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
-from tests.testkit.server import command, run
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder that everybody may read and write, as its file is run by the user nobody."""
-    tmp_path.chmod(0o777)
-    return tmp_path
-
-
-def migrated(folder: Path, text: str | bytes, name: str = "gunicorn.conf.py") -> Plan:
-    """The plan for a file."""
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return sources.read([str(path)], {})
-
-
-def flat(plan: Plan) -> str:
-    """The file of a plan as one line, without the signs of comments."""
-    return " ".join(plan.text("a test").replace("#", " ").split())
+def check_options(plan: Plan) -> None:
+    """Check that the file of a plan can be read, and has nothing in it but what was planned."""
+    sections = ini.parse(plan.text("a test"), "a test")
+    assert [section.name for section in sections] == ["http"]
+    assert "user" not in [entry.name for entry in sections[0].entries]
 
 
 @pytest.fixture
@@ -52,24 +40,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         "import sys; sys.setrecursionlimit(10 ** 9); f = lambda: f(); f()",
     ],
 )
-def test_what_does_not_end_or_ends_the_process(folder: Path, statement: str) -> None:
-    plan = migrated(folder, f"workers = 3\nif True:\n    {statement}\nbind = ':81'\n")
-    assert plan.options["workers"].values == ["3"]
-    assert plan.options["bind"].values == ["0.0.0.0:81"]
-    assert "gunicorn.conf.py:2: if True: This was not run:" in flat(plan)
+def test_what_does_not_end_or_ends_the_process(tmp_path: Path, statement: str) -> None:
+    text = f"workers = 3\nif True:\n    {statement}\nbind = ':81'\n"
+    plan = plan_of(tmp_path, "gunicorn.conf.py", text)
+    check(plan, "workers=3 bind=0.0.0.0:81", "gunicorn.conf.py:2: if True: This was not run:")
 
 
-def test_forged_results_do_no_harm(folder: Path) -> None:
+def test_forged_results_do_no_harm(tmp_path: Path) -> None:
     lines = [
         *("5", "[1]", '{"set": 3}', '{"set": [3], "line": "x"}', '{"statement": "a"}', "{" * 5000),
         '{"set": [{"name": "bind", "value": ":1\\n[http]", "line": 1, "text": "a\\nuser = root"}]}',
     ]
     text = "import os\nfor fd in range(3, 20):\n    try: os.write(fd, forged)\n"
     text = f"forged = {chr(10).join(lines).encode()!r}\n{text}    except OSError: pass\n"
-    plan = migrated(folder, f"{text}loglevel = 'debug'\n")
-    sections = ini.parse(plan.text("a test"), "a test")
-    assert [section.name for section in sections] == ["http"]
-    assert "user" not in [entry.name for entry in sections[0].entries]
+    check_options(plan_of(tmp_path, "gunicorn.conf.py", f"{text}loglevel = 'debug'\n"))
 
 
 @pytest.mark.parametrize(
@@ -86,12 +70,13 @@ def test_forged_results_do_no_harm(folder: Path) -> None:
         "[str(n) for n in range(10 ** 5)]",
     ],
 )
-def test_strange_values(folder: Path, value: str) -> None:
+def test_strange_values(tmp_path: Path, value: str) -> None:
     names = ("proc_name", "bind", "workers", "access_log_format", "forwarded_allow_ips", "chdir")
-    plan = migrated(folder, "".join(f"{name} = {value}\n" for name in names))
-    sections = ini.parse(plan.text("a test"), "a test")
-    assert [section.name for section in sections] == ["http"]
-    assert "user" not in [entry.name for entry in sections[0].entries]
+    text = "".join(f"{name} = {value}\n" for name in names)
+    check_options(plan_of(tmp_path, "gunicorn.conf.py", text))
+
+
+ENTITIES = b'<!DOCTYPE a [<!ENTITY x "y">]><uwsgi><module>&x;</module></uwsgi>'
 
 
 @pytest.mark.parametrize(
@@ -105,24 +90,18 @@ def test_strange_values(folder: Path, value: str) -> None:
         ("gunicorn.conf.py", b"(" * 100_000, "gunicorn.conf.py:1"),
         ("uwsgi.xml", b"<uwsgi><a>&b;</a>", "is not XML"),
         ("uwsgi.json", b"[" * 100_000, "is not JSON"),
+        ("uwsgi.xml", ENTITIES, "declares entities"),
     ],
 )
-def test_files_that_are_refused(folder: Path, name: str, content: bytes, message: str) -> None:
+def test_files_that_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        migrated(folder, content, name)
+        plan_of(tmp_path, name, content)
     assert message in str(raised.value)
 
 
-def test_entities_are_not_read(folder: Path) -> None:
-    text = '<!DOCTYPE a [<!ENTITY x "y">]><uwsgi><module>&x;</module></uwsgi>'
-    with pytest.raises(ConfigError) as raised:
-        migrated(folder, text, "uwsgi.xml")
-    assert "declares entities" in str(raised.value)
-
-
-def test_a_named_pipe_does_not_block(folder: Path) -> None:
-    os.mkfifo(folder / "gunicorn.conf.py")
-    done = run_command("migrate", "gunicorn.conf.py", cwd=folder)
+def test_a_named_pipe_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gunicorn.conf.py")
+    done = run_command("migrate", "gunicorn.conf.py", cwd=tmp_path)
     assert done.returncode == 3
     assert "it is not a regular file" in done.stderr
 
@@ -142,17 +121,16 @@ def test_a_named_pipe_does_not_block(folder: Path) -> None:
         "http = :80\nprocesses = many\nthreads = \nbuffer-size = x\nchmod-socket = rw\nuid =",
     ],
 )
-def test_strange_files_of_uwsgi(folder: Path, text: str) -> None:
-    plan = migrated(folder, f"[uwsgi]\n{text}\n", "uwsgi.ini")
+def test_strange_files_of_uwsgi(tmp_path: Path, text: str) -> None:
+    plan = plan_of(tmp_path, "uwsgi.ini", f"[uwsgi]\n{text}\n")
     assert ini.parse(plan.text("a test"), "a test")
 
 
-def test_output_is_no_link_elsewhere(folder: Path) -> None:
+def test_output_is_no_link_elsewhere(tmp_path: Path) -> None:
     """`--force` replaces a link; it does not write to where it leads."""
-    (folder / "precious").write_text("kept")
-    (folder / "out.ini").symlink_to("precious")
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "out.ini").symlink_to("precious")
     words = ("migrate", "-o", "out.ini", "gunicorn", "app:app")
-    assert run_command(*words, cwd=folder).returncode == 3
-    forced = command("migrate", "-o", "out.ini", "--force", "gunicorn", "app:app")
-    assert run(*forced, cwd=folder).returncode == 0
-    assert (folder / "precious").read_text() == "kept"
+    assert run_command(*words, cwd=tmp_path).returncode == 3
+    assert run_command(*words[:3], "--force", *words[3:], cwd=tmp_path).returncode == 0
+    assert (tmp_path / "precious").read_text() == "kept"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import socket
 import subprocess
@@ -13,15 +12,19 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from poorhttp.errors import Failure
 from poorhttp.plugins.setup.migrate import gunicorn_file, sandbox, seccomp, sources
+from tests.commands.test_migrate import flat, plan_of
+from tests.support.development import write
 from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, command, environment, run
+from tests.testkit.process import children, lives
+from tests.testkit.server import ROOT, Program, command, environment, run, wait_for
 
 CASES = ROOT / "tests" / "cases" / "migrate" / "hostile"
 
@@ -34,21 +37,14 @@ only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights t
 
 
 @pytest.fixture
-def above() -> Iterator[Path]:
-    """A folder that everybody may enter."""
+def folder() -> Iterator[Path]:
+    """A folder that everybody may write, in one that everybody may enter."""
     with TemporaryDirectory() as name:
-        path = Path(name).resolve()
-        path.chmod(0o755)
-        yield path
-
-
-@pytest.fixture
-def folder(above: Path) -> Path:
-    """A folder that everybody may write, of the stranger for example."""
-    folder = above / "theirs"
-    folder.mkdir()
-    folder.chmod(0o777)
-    return folder
+        above = Path(name).resolve()
+        above.chmod(0o755)
+        (above / "theirs").mkdir()
+        (above / "theirs").chmod(0o777)
+        yield above / "theirs"
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +81,12 @@ def migrate_as_other(nobody: Nobody, interpreter: str) -> Migrate:
         *words: str, cwd: Path, env: dict[str, str] | None = None, program: str = ""
     ) -> subprocess.CompletedProcess[str]:
         code = program or "import sys; from poorhttp.cli import main; sys.exit(main())"
+        other: Any = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
         return subprocess.run(
             [interpreter, "-B", "-c", code, "migrate", *words],
             cwd=cwd,
             env=environment({"PYTHONPATH": str(ROOT), "HOME": "/"} | nobody.env | (env or {})),
-            user=STRANGER if os.geteuid() == 0 else None,
-            group=STRANGER if os.geteuid() == 0 else None,
-            extra_groups=[] if os.geteuid() == 0 else None,
+            **(other if os.geteuid() == 0 else {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -102,15 +97,10 @@ def migrate_as_other(nobody: Nobody, interpreter: str) -> Migrate:
     return start
 
 
-def values(output: str, option: str) -> list[str]:
-    """The indented values of an option in an ini file."""
-    lines = output.split(f"\n{option} =\n", 1)[-1].split("\n\n", 1)[0].splitlines()
-    return [line.strip() for line in lines]
-
-
 @pytest.fixture
-def targets(above: Path, folder: Path) -> Iterator[dict[str, object]]:
+def targets(folder: Path) -> Iterator[dict[str, object]]:
     """What the attacks are aimed at: a file, a secret, listening sockets."""
+    above = folder.parent
     file, secret = folder / "there", above / "secret"
     file.write_text("kept")
     file.chmod(0o666)
@@ -148,15 +138,14 @@ def test_attacks(migrate: Migrate, folder: Path, targets: dict[str, object]) -> 
     """Each attempt of tests/cases/migrate/hostile/attacks.py fails, as root and as another user."""
     shutil.copy(CASES / "attacks.py", folder / "gunicorn.conf.py")
     (folder / "targets.json").write_text(json.dumps(targets))
-    secrets = {
-        "POORHTTP_ADMIN_TOKEN": "1",
-        "SECRET_KEY": "2",
-        "SHOP_URL": "postgres://shop:password@db/shop",
-    }
+    secrets = {"POORHTTP_ADMIN_TOKEN": "1", "SECRET_KEY": "2"}
+    secrets["SHOP_URL"] = "postgres://shop:password@db/shop"
     done = migrate("gunicorn.conf.py", cwd=folder, env=secrets)
     assert done.returncode == 0, done.stderr
     assert "not run" not in done.stdout
-    outcomes = dict(value.rsplit("=", 1) for value in values(done.stdout, "env"))
+    # The values of the option.
+    lines = done.stdout.partition("\nenv =\n")[2].partition("\n\n")[0].splitlines()
+    outcomes = dict(line.strip().rsplit("=", 1) for line in lines)
     assert len(outcomes) > 90
     refused = {"EPERM", "EACCES", "ENOENT", "EBADF", "RuntimeError", "ValueError", "MemoryError"}
     variables = outcomes.pop("variables")
@@ -182,7 +171,7 @@ def test_system_calls_of_other_architectures_end_the_process(
     text = f"import ctypes, mmap, sys\n{off}\n{statement}\nbind = ':81'\n"
     (folder / "gunicorn.conf.py").write_text(text)
     done = migrate("gunicorn.conf.py", cwd=folder)
-    assert "it does not end, or ends the process" in " ".join(done.stdout.replace("#", "").split())
+    assert "it does not end, or ends the process" in flat(done.stdout)
     assert "bind = 0.0.0.0:81" in done.stdout
 
 
@@ -228,8 +217,9 @@ def test_modules_of_the_folder_are_not_imported_by_root(folder: Path, way: str) 
     for marker in folder.glob("imported-*"):
         (folder / f"{marker.name.removeprefix('imported-')}.py").unlink()
         marker.rmdir()
-    (folder / "settings.py").write_text("import os\nport = 8000 + (os.getuid() == 65534)\n")
-    (folder / "gunicorn.conf.py").write_text("import settings\nbind = f':{settings.port}'\n")
+    conf = "import settings\nbind = f':{settings.port}'\n"
+    port = "import os\nport = 8000 + (os.getuid() == 65534)\n"
+    write(folder, {"settings.py": port, "gunicorn.conf.py": conf})
     words = command("migrate", "gunicorn.conf.py")
     if way == "-c":
         start = "import sys; sys.path.remove(''); from poorhttp.cli import main; sys.exit(main())"
@@ -242,8 +232,8 @@ def test_modules_of_the_folder_are_not_imported_by_root(folder: Path, way: str) 
 def test_a_procfile_does_not_set_variables_of_the_process(folder: Path) -> None:
     """The dynamic linker obeys some before any guard is there: it loads libraries, writes files."""
     variables = f"LD_DEBUG=files LD_DEBUG_OUTPUT={folder}/written LD_PRELOAD={folder}/theirs.so"
-    (folder / "Procfile").write_text(f"web: {variables} gunicorn app:app\n")
-    (folder / "gunicorn.conf.py").write_text("# LD_DEBUG LD_DEBUG_OUTPUT LD_PRELOAD\nworkers = 3\n")
+    conf = "# LD_DEBUG LD_DEBUG_OUTPUT LD_PRELOAD\nworkers = 3\n"
+    write(folder, {"Procfile": f"web: {variables} gunicorn app:app\n", "gunicorn.conf.py": conf})
     done = run_command("migrate", "Procfile", cwd=folder)
     assert "workers = 3" in done.stdout
     assert sorted(path.name for path in folder.iterdir()) == ["Procfile", "gunicorn.conf.py"]
@@ -288,10 +278,8 @@ def without(part: str) -> str:
 @pytest.mark.parametrize("part", PARTS)
 def test_root_runs_no_file_where_a_part_is_lacking(folder: Path, part: str) -> None:
     (folder / "gunicorn.conf.py").write_text("bind = ':81'\n")
-    words = ("migrate", "gunicorn.conf.py")
-    done = run(
-        sys.executable, "-c", without(part), *words, cwd=folder, env={"PYTHONPATH": str(ROOT)}
-    )
+    words = (sys.executable, "-c", without(part), "migrate")
+    done = run(*words, "gunicorn.conf.py", cwd=folder)
     assert done.returncode == 3
     assert done.stdout == ""
     assert "gunicorn.conf.py: is not run by root" in done.stderr
@@ -299,10 +287,7 @@ def test_root_runs_no_file_where_a_part_is_lacking(folder: Path, part: str) -> N
     if part == sandbox.LANDLOCK:
         # A file that starts the server is read without the other one.
         (folder / "Procfile").write_text("web: gunicorn app:app\n")
-        words = ("migrate", "Procfile")
-        done = run(
-            sys.executable, "-c", without(part), *words, cwd=folder, env={"PYTHONPATH": str(ROOT)}
-        )
+        done = run(*words, "Procfile", cwd=folder)
         assert "target = app:app" in done.stdout
         assert "ATTENTION: ./gunicorn.conf.py: is not run by root" in done.stdout
         assert "./gunicorn.conf.py: is not run by root" in done.stderr
@@ -332,41 +317,29 @@ def test_other_users_are_told_what_is_lacking(
 )
 def test_waiting_has_an_end(folder: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     monkeypatch.setattr(gunicorn_file, "PATIENCE", 1.5)
-    monkeypatch.chdir(folder)
-    os.mkfifo("fifo", 0o666)
-    text = f"import os\nfd = 3\n{statement}\n"
-    Path("gunicorn.conf.py").write_text(text)
-    plan = sources.read(["gunicorn.conf.py"], {})
-    assert "does not end" in plan.text("a test") or "did not finish" in plan.text("a test")
+    os.mkfifo(folder / "fifo", 0o666)
+    text = plan_of(folder, "gunicorn.conf.py", f"import os\nfd = 3\n{statement}\n").text("a test")
+    assert "does not end" in text or "did not finish" in text
 
 
 def test_the_process_ends_with_the_command(folder: Path) -> None:
     """Also if the command is killed, which cannot end it."""
     (folder / "gunicorn.conf.py").write_text("import time\ntime.sleep(1000)\n")
-    with subprocess.Popen(
-        command("migrate", "gunicorn.conf.py"), cwd=folder, env=environment()
-    ) as started:
-        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        child = ""
-        while not child:
-            child = children.read_text().strip()
+    with Program(*command("migrate", "gunicorn.conf.py"), cwd=folder) as started:
+        wait_for(lambda: children(started.process.pid), "the process")
+        (child,) = children(started.process.pid)
         status = Path(f"/proc/{child}/status")
         # The list of system calls is the last part.
-        while "Seccomp:\t2" not in status.read_text():
-            pass
-        ends = os.pidfd_open(int(child))
-        started.kill()
-    try:
-        assert select.select([ends], [], [], HANG)[0] == [ends]
-    finally:
-        os.close(ends)
+        wait_for(lambda: "Seccomp:\t2" in status.read_text(), "the sandbox")
+        started.process.kill()
+        wait_for(lambda: not lives(child), "the end of the process")
 
 
 @only_root
 @pytest.mark.parametrize("kind", ["link", "folder", "hard link"])
-def test_root_reads_no_file_through_links_of_others(above: Path, folder: Path, kind: str) -> None:
+def test_root_reads_no_file_through_links_of_others(folder: Path, kind: str) -> None:
     """Neither the file itself, nor a file that it names."""
-    secret = above / "secret"
+    secret = folder.parent / "secret"
     secret.mkdir(mode=0o700)
     (secret / "x.ini").write_text("[uwsgi]\ntoken = 123456\n")
     if kind == "folder":
@@ -389,10 +362,8 @@ def test_root_reads_no_file_through_links_of_others(above: Path, folder: Path, k
 
 @only_root
 @pytest.mark.parametrize("suffix", ["ini", "py"])
-def test_root_reads_no_file_of_root_that_others_name(
-    above: Path, folder: Path, suffix: str
-) -> None:
-    secret = above / f"secret.{suffix}"
+def test_root_reads_no_file_of_root_that_others_name(folder: Path, suffix: str) -> None:
+    secret = folder.parent / f"secret.{suffix}"
     secret.write_text("[uwsgi]\ntoken = 123456\n" if suffix == "ini" else "workers = 123456\n")
     flag = "uwsgi --ini" if suffix == "ini" else "gunicorn app:app -c"
     procfile = folder / "Procfile"
@@ -400,23 +371,22 @@ def test_root_reads_no_file_of_root_that_others_name(
     os.chown(procfile, STRANGER, STRANGER)
     done = run_command("migrate", "Procfile", cwd=folder)
     assert "123456" not in done.stdout
-    assert "which names it, belongs to another user" in " ".join(
-        done.stdout.replace("#", "").split()
-    )
+    assert "which names it, belongs to another user" in flat(done.stdout)
 
 
 @only_root
-def test_root_writes_through_no_folder_of_others(above: Path, folder: Path) -> None:
+def test_root_writes_through_no_folder_of_others(folder: Path) -> None:
     """The folder of the output is a link of the stranger."""
-    (above / "roots").mkdir()
-    (folder / "conf").symlink_to(above / "roots")
+    roots = folder.parent / "roots"
+    roots.mkdir()
+    (folder / "conf").symlink_to(roots)
     for path in (folder, folder / "conf"):
         os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
     words = ("migrate", "-o", "conf/poorhttp.ini", "--force", "gunicorn", "app:app")
     done = run_command(*words, cwd=folder)
     assert done.returncode == 3
     assert "is a symbolic link of user" in done.stderr
-    assert list((above / "roots").iterdir()) == []
+    assert list(roots.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -440,10 +410,8 @@ def test_no_escape_sequence_reaches_the_terminal(folder: Path, name: str, text: 
 
 def test_secrets_of_the_environment_are_not_written(folder: Path) -> None:
     """A stranger's file names variables; the ini file that is written is not secret."""
-    (folder / "uwsgi.ini").write_text(
-        "[uwsgi]\nmodule = app\nhttp = :80\nenv = A=$(POORHTTP_ADMIN_TOKEN)$(API_KEY)\n"
-        "env = B=$(STAGE)\n"
-    )
+    variables = "env = A=$(POORHTTP_ADMIN_TOKEN)$(API_KEY)\nenv = B=$(STAGE)\n"
+    (folder / "uwsgi.ini").write_text(f"[uwsgi]\nmodule = app\nhttp = :80\n{variables}")
     env = {"POORHTTP_ADMIN_TOKEN": "123456", "API_KEY": "654321", "STAGE": "test"}
     done = run_command("migrate", "uwsgi.ini", cwd=folder, env=env)
     assert "B=test" in done.stdout
@@ -479,29 +447,29 @@ def test_large_files_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_home_is_not_read(folder: Path, migrate: Migrate) -> None:
     """The home of the user has keys; the file is run all the same."""
-    (folder / ".netrc").write_text("machine x login y password 123456")
-    (folder / "conf").mkdir()
     text = "try:\n    proc_name = open({!r}).read()\nexcept OSError:\n    proc_name = 'kept'\n"
     for name in ("gunicorn.conf.py", "conf/gunicorn.conf.py"):
-        (folder / name).write_text(text.format(str(folder / ".netrc")))
+        files = {".netrc": "machine x login y password 123456"}
+        write(folder, files | {name: text.format(str(folder / ".netrc"))})
         done = migrate(name, cwd=folder, env={"HOME": str(folder)})
         assert "proc_name = kept" in done.stdout, done.stderr
 
 
+NEEDS = """
+import decimal, json, logging.config, multiprocessing, os, platform, pwd, random
+import socket, sqlite3, ssl, subprocess, tempfile, time, urllib.request, uuid
+import settings
+assert multiprocessing.cpu_count() == os.cpu_count() > 0
+assert socket.gethostname() and uuid.uuid4() and time.localtime().tm_year > 2000
+assert pwd.getpwuid(0).pw_name == 'root' and open('/proc/meminfo').read()
+assert ssl.create_default_context() and sqlite3.connect(':memory:')
+proc_name = settings.name + open('VERSION').read() + os.environ['STAGE']
+"""
+
+
 def test_what_a_configuration_needs(folder: Path, migrate: Migrate) -> None:
-    (folder / "conf").mkdir()
-    (folder / "VERSION").write_text("1.2")
-    (folder / "settings.py").write_text("name = 'shop'")
-    (folder / "conf" / "gunicorn.conf.py").write_text(
-        "import decimal, json, logging.config, multiprocessing, os, platform, pwd, random\n"
-        "import socket, sqlite3, ssl, subprocess, tempfile, time, urllib.request, uuid\n"
-        "import settings\n"
-        "assert multiprocessing.cpu_count() == os.cpu_count() > 0\n"
-        "assert socket.gethostname() and uuid.uuid4() and time.localtime().tm_year > 2000\n"
-        "assert pwd.getpwuid(0).pw_name == 'root' and open('/proc/meminfo').read()\n"
-        "assert ssl.create_default_context() and sqlite3.connect(':memory:')\n"
-        "proc_name = settings.name + open('VERSION').read() + os.environ['STAGE']\n"
-    )
+    files = {"VERSION": "1.2", "settings.py": "name = 'shop'", "conf/gunicorn.conf.py": NEEDS}
+    write(folder, files)
     done = migrate("conf/gunicorn.conf.py", cwd=folder, env={"STAGE": "test"})
     assert "proc_name = shop1.2test" in done.stdout, done.stdout + done.stderr
     assert "not run" not in done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,16 +15,11 @@ from poorhttp.plugins.setup.migrate import server_flags, sources
 from poorhttp.plugins.setup.migrate.equivalents import gunicorn as of_gunicorn
 from poorhttp.plugins.setup.migrate.equivalents import more_servers, uwsgi
 from poorhttp.plugins.setup.migrate.equivalents.plan import Setting
-from tests.testkit.client import HANG
+from tests.testkit.server import run
 
 #: What our plan looks at before the rules.
 WAITRESS_BEFORE = {
-    "host",
-    "port",
-    "listen",
-    "unix_socket",
-    "trusted_proxy",
-    "trusted_proxy_headers",
+    *("host", "port", "listen", "unix_socket", "trusted_proxy", "trusted_proxy_headers"),
 }
 
 
@@ -66,18 +60,10 @@ def test_flags_of_others_have_rules(name: str) -> None:
         assert sum(plan.counts()[1:]) == plan.counts()[0]
 
 
-def options_of_uwsgi() -> list[str]:
-    """The long names of all options of the uWSGI that is installed."""
-    program = Path(sys.executable).with_name("pyuwsgi")
-    done = subprocess.run(
-        [program, "--help"], capture_output=True, text=True, timeout=HANG, check=False
-    )
-    return sorted(set(re.findall(r"--([a-z0-9][\w-]*)", done.stdout)))
-
-
 def test_options_of_uwsgi() -> None:
     """Each one alone becomes an option or an explanation, and our loader reads the result."""
-    names = options_of_uwsgi()
+    done = run(Path(sys.executable).with_name("pyuwsgi"), "--help")
+    names = sorted(set(re.findall(r"--([a-z0-9][\w-]*)", done.stdout)))
     assert len(names) > 500
     for value in ("1", ""):
         for name in names:
@@ -87,6 +73,3 @@ def test_options_of_uwsgi() -> None:
             assert read == carried + explained == 1, name
             if value == "1":
                 assert "uwsgi.ini:2" in plan.text("a test"), name
-
-
-# The pages

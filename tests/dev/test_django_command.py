@@ -10,7 +10,6 @@ import pytest
 from poorhttp.plugins.discovery.dev_command import DevCommand
 from tests.support.development import DEV, Started, save, write
 from tests.support.forked_command import run_command
-from tests.testkit.client import Response
 from tests.testkit.server import Server, wait_for
 
 MANAGE = """
@@ -28,7 +27,7 @@ BASE = """
 from pathlib import Path
 SECRET_KEY = "not a secret"
 ROOT_URLCONF = "site1.urls"
-ALLOWED_HOSTS = ["127.0.0.1"]
+ALLOWED_HOSTS = ["test"]
 INSTALLED_APPS = ["shop", "django.contrib.staticfiles", "poorhttp.frameworks.django"]
 STATIC_URL = "static/"
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
@@ -92,14 +91,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def ask(server: Server, target: str) -> Response:
-    """An answer to a client that Django knows."""
-    with server.connect() as connection:
-        return connection.request("GET", target, "Host: 127.0.0.1", version="HTTP/1.0")
-
-
 def serves_files(server: Server) -> bool:
-    answer = ask(server, "/static/shop/style.css")
+    answer = server.get("/static/shop/style.css")
     if answer.status == 404:
         return False
     assert (answer.status, answer.body) == (200, b"p { color: green }\n")
@@ -114,13 +107,13 @@ def test_a_save(project: Path) -> None:
     """The next version has the same settings, and serves files that are new."""
     with Started(*DEV, "project", cwd=project.parent) as server:
         assert server.said == f"{WITH_FILES}, in project"
-        assert ask(server, "/").body == b"site1.settings: "
+        assert server.get("/").body == b"site1.settings: "
         assert serves_files(server)
-        assert ask(server, "/static/new.css").status == 404
+        assert server.get("/static/new.css").status == 404
         write(project, {"shop/static/new.css": "p {}"})
         save(project / "site1/urls.py", URLS.replace('f"', 'f"saved, '))
-        wait_for(lambda: ask(server, "/").body == b"saved, site1.settings: ", "the new version")
-        assert ask(server, "/static/new.css").body == b"p {}"
+        wait_for(lambda: server.get("/").body == b"saved, site1.settings: ", "the new version")
+        assert server.get("/static/new.css").body == b"p {}"
 
 
 def test_a_project_in_src(project: Path) -> None:
@@ -131,7 +124,7 @@ def test_a_project_in_src(project: Path) -> None:
     words = ("project/manage.py", "--autoreload=off")
     with Started(*DEV, *words, cwd=project.parent) as server:
         assert server.said == f"{WITH_FILES}, in project"
-        assert ask(server, "/").body == b"site1.settings: "
+        assert server.get("/").body == b"site1.settings: "
         assert serves_files(server)
 
 
@@ -143,7 +136,7 @@ def test_other_settings_and_no_wsgi(project: Path) -> None:
             "found a Django project (manage.py, settings site1.settings.production): serving "
             "Django's own application, and static files of django.contrib.staticfiles at /static/"
         )
-        assert ask(server, "/").body == b"site1.settings.production: "
+        assert server.get("/").body == b"site1.settings.production: "
         # Nor would runserver, where DEBUG is off.
         assert not serves_files(server)
 
@@ -161,33 +154,35 @@ def test_an_application_around_that_of_django(project: Path) -> None:
     env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
     words = ("site1.wsgi:application", "--mount", "/other=other")
     with Started(*DEV, *words, cwd=project, env=env, reloads=False) as server:
-        assert ask(server, "/").body == b"site1.settings: the project's own"
+        assert server.get("/").body == b"site1.settings: the project's own"
         assert serves_files(server)
-        assert ask(server, "/other/static/x").body == b"not Django, /static/x"
-
-
-def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
-    write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
-    write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
-    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
-    assert done.returncode == 4
-    assert done.stderr.startswith(f"poorhttp: {WITH_FILES}\npoorhttp: site1.wsgi cannot be ")
+        assert server.get("/other/static/x").body == b"not Django, /static/x"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "code", "said"),
     [
-        ("main():", "main(:", FOUND),
-        ('.setdefault("DJANGO_SETTINGS_MODULE", ', '["DJANGO_SETTINGS_MODULE"] = (', FOUND),
-        ('"site1.settings"', "name()", "manage.py is that of a Django project, and does not say"),
+        ("import os, sys", "raise SystemExit('this was run')", 4, WITH_FILES),
+        ("main():", "main(:", 4, FOUND),
+        ('.setdefault("DJANGO_SETTINGS_MODULE", ', '["DJANGO_SETTINGS_MODULE"] = (', 4, FOUND),
+        (
+            '"site1.settings"',
+            "name()",
+            2,
+            "manage.py is that of a Django project, and does not say",
+        ),
     ],
 )
-def test_manage(project: Path, before: str, after: str, said: str) -> None:
+def test_nothing_of_the_project_is_run_to_find_it(
+    project: Path, before: str, after: str, code: int, said: str
+) -> None:
     manage = MANAGE.replace(before, after)
     assert manage != MANAGE
-    write(project, {"manage.py": manage, "site1/wsgi.py": "1 / 0"})
+    write(project, {"manage.py": manage, "site1/__init__.py": "raise SystemExit('this was run')\n"})
     done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    assert done.returncode == code, done.stderr
     assert done.stderr.startswith(f"poorhttp: {said}")
+    assert code == 2 or "\npoorhttp: site1.wsgi cannot be " in done.stderr
 
 
 # manage.py dev
@@ -202,7 +197,7 @@ def test_the_command(project: Path) -> None:
         assert server.urls.startswith("http://127.0.0.1:")
         server.wait_log("urls.E004")
         server.wait_log("System check identified 1 issue (0 silenced)")
-        assert ask(server, "/").body == b"site1.settings: "
+        assert server.get("/").body == b"site1.settings: "
         assert serves_files(server)
 
 

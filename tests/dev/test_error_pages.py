@@ -33,7 +33,8 @@ OURS = (
 @pytest.fixture(scope="module")
 def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     os.environ["RAISING_FOLDER"] = str(tmp_path_factory.getbasetemp())
-    return serve(APP, "--debug", "on", tracebacks=True)
+    # Several have no console.
+    return serve(APP, "--debug", "on", "--workers", "1", tracebacks=True)
 
 
 @pytest.fixture
@@ -68,19 +69,16 @@ SHOWN = {
 @pytest.mark.parametrize("path", SHOWN)
 def test_text_and_page(server: Server, path: str) -> None:
     before = server.log().count("the application failed")
-    response = server.get(path, "Accept: */*")
-    assert response.status == 500
-    assert response.get("Content-Type") == "text/plain; charset=utf-8"
+    response, page = server.get(path, "Accept: */*"), server.get(path, HTML)
+    for answer, kind in ((response, "text/plain"), (page, "text/html")):
+        assert answer.status == 500
+        assert answer.get("Content-Type") == f"{kind}; charset=utf-8"
     assert response.get("Cache-Control") == "no-store"
-    text = text_of(response)
+    text, html = text_of(response), text_of(page)
     for part in SHOWN[path]:
         assert part in text
     if path != "/none":
         assert re.match(r"( *\+ Exception Group )?Traceback \(most recent call last\):", text)
-    page = server.get(path, HTML)
-    assert page.status == 500
-    assert page.get("Content-Type") == "text/html; charset=utf-8"
-    html = text_of(page)
     assert "Werkzeug" in html
     assert "<b>" not in html.partition("<!--")[0]
     assert len(html) < 4_000_000
@@ -110,10 +108,7 @@ def handling(serve: Serve) -> Server:
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [
-        *((path, 500) for path in ("logged", "printed", "written", "info")),
-        ("busy", 503),
-    ],
+    [("logged", 500), ("printed", 500), ("written", 500), ("info", 500), ("busy", 503)],
 )
 def test_handled(handling: Server, path: str, status: int) -> None:
     """What it logs, prints or passes to `start_response` is shown, and is in the log once."""
@@ -188,7 +183,7 @@ class Console:
 
     def __init__(self, server: Server, host: str = "localhost") -> None:
         self.server = server
-        self.host = f"Host: {host}"
+        self.host = host
         html = self.get("/before", HTML)
         self.secret = re.findall(r'SECRET = "(\w+)"', html)[0]
         self.frame = re.findall(r'id="frame-(\d+)"', html)[-1]
@@ -199,9 +194,8 @@ class Console:
 
     def get(self, target: str, *headers: str) -> str:
         with self.server.connect() as connection:
-            # HTTP/1.0 brings its own Host.
-            connection.send_request("GET", target, self.host, *headers, version="HTTP/1.0")
-            response = connection.response("GET")
+            connection.host = self.host
+            response = connection.request("GET", target, *headers)
         cookie = response.get("Set-Cookie")
         if cookie is not None:
             assert "HttpOnly" in cookie
@@ -228,37 +222,29 @@ class Console:
         return self.ask(cmd=code, frm=frame or self.frame)
 
 
-def test_console(server: Server) -> None:
+def test_console_and_values_ask_for_the_pin(server: Server) -> None:
+    """A `Host` that is trusted says nothing: a proxy on this machine names itself."""
     console = Console(server)
     assert console.enabled
-    assert "locked" in console.run("6 * 7")
-    assert '"auth": false' in console.enter("123-456-789-012")
-    assert "locked" in console.run("6 * 7")
+    for pin in ("", "123-456-789-012"):
+        assert not pin or '"auth": false' in console.enter(pin)
+        assert "locked" in console.run("6 * 7")
+        assert "enter the PIN" in console.part()
+    assert not console.values
+    assert not Console(server).values
     assert '"auth": true' in console.enter(pin_of(server))
     assert "42" in console.run("6 * 7")
     assert "42" in console.run("basket['apples'] + 1")
     assert "frames of this page are gone" in console.run("6 * 7", frame="1")
-    # Whoever has not seen the page knows nothing of its secret.
-    console.secret = "guessed"
-    assert "42" not in console.run("6 * 7")
-    # Elsewhere the names are those of the application.
-    assert server.get("/console").body == b"fine"
-
-
-def test_values_ask_for_the_pin(server: Server) -> None:
-    """A `Host` that is trusted says nothing: a proxy on this machine names itself."""
-    console = Console(server)
-    assert not console.values
-    assert "enter the PIN" in console.part()
-    assert '"auth": false' in console.enter("123-456-789-012")
-    assert "enter the PIN" in console.part()
-    assert not Console(server).values
-    assert '"auth": true' in console.enter(pin_of(server))
     assert "basket<td>" in console.part()
     assert "basket<td>" in console.again()
+    # Elsewhere the names are those of the application.
+    assert server.get("/console").body == b"fine"
+    # Whoever has not seen the page knows nothing of its secret.
     assert "basket<td>" not in console.part("guessed")
+    assert "42" not in console.ask("guessed", cmd="6 * 7", frm=console.frame)
     # The cookie is worth nothing where a foreign name leads here.
-    console.host = "Host: evil.example"
+    console.host = "evil.example"
     assert "basket<td>" not in console.again()
     assert "enter the PIN" in console.part()
 
@@ -267,11 +253,10 @@ def test_guessing(lone: Server) -> None:
     with lone as server:
         console = Console(server)
         console.enter("1")
-        before = server.log()
         # As if that had been done before: each of them takes a while.
-        assert "ask for the PIN" in before
+        assert "ask for the PIN" in server.log()
         found = []
-        for pid in _processes(server):
+        for pid in (server.process.pid, *children(server.process.pid)):
             for path in Path(f"/proc/{pid}/fd").iterdir():
                 # It may be closed while we look.
                 with suppress(FileNotFoundError):
@@ -282,10 +267,6 @@ def test_guessing(lone: Server) -> None:
             file.write(b"\x0a")
         assert '"exhausted": true' in console.enter(pin_of(server))
         assert "locked" in console.run("6 * 7")
-
-
-def _processes(server: Server) -> list[int]:
-    return [server.process.pid, *children(server.process.pid)]
 
 
 def test_hosts(server: Server) -> None:
@@ -299,7 +280,7 @@ def test_hosts(server: Server) -> None:
         assert "auth" not in console.enter(pin_of(server)), host
         trusted = Console(server)
         trusted.enter(pin_of(server))
-        trusted.host = console.host
+        trusted.host = host
         assert "42" not in trusted.run("6 * 7"), host
     for host in ("127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"):
         console = Console(server, host)
@@ -308,7 +289,8 @@ def test_hosts(server: Server) -> None:
 
 
 @pytest.mark.parametrize("mode", ["forking"], indirect=True, scope="session")
-def test_several_workers(server: Server) -> None:
+def test_several_workers(serve: Serve) -> None:
+    server = serve(APP, "--debug", "on", tracebacks=True)
     console = Console(server)
     assert not console.enabled
     assert "No console: 2 workers serve" in console.html
@@ -319,10 +301,8 @@ def test_several_workers(server: Server) -> None:
 
 def test_forced() -> None:
     name = os.uname().nodename
-    with Server(
-        APP, "threading", "--debug", "forced", bind=("0.0.0.0:0",), tracebacks=True
-    ) as server:
-        server.port = int(re.findall(r":(\d+)", server.urls)[0])
+    options = ("threading", "--debug", "forced")
+    with Server(APP, *options, bind=("0.0.0.0:0",), tracebacks=True) as server:
         for host in ("10.1.2.3:80", f"{name}:8080", "localhost"):
             assert Console(server, host).enabled, host
         assert not Console(server, "evil.example").enabled
@@ -347,15 +327,12 @@ def test_pin_of_ones_own() -> None:
     ("subcommand", "bind"), [("serve", "0.0.0.0:0"), ("check", "[::]:0"), ("serve", "fd")]
 )
 def test_exposed(subcommand: str, bind: str) -> None:
-    with socket.socket() as sock:
-        sock.bind(("0.0.0.0", 0))
-        sock.listen()
+    with socket.create_server(("0.0.0.0", 0)) as sock:
         if bind == "fd":
             bind = f"fd:{sock.fileno()}"
         if bind == "[::]:0" and not socket.has_ipv6:
             pytest.skip("no IPv6 here")
-        binds = ("--bind", "127.0.0.1:0", "--bind", bind)
-        words = command(subcommand, APP, "--debug", "on", *binds)
+        words = command(subcommand, APP, "--debug", "on", "--bind", "127.0.0.1:0", "--bind", bind)
         done = run(*words, inherit=[sock.fileno()])
     assert done.returncode == 3, done.stderr
     assert "--debug: refused on" in done.stderr

@@ -10,11 +10,13 @@ import pytest
 
 from tests.dev.test_error_pages import HTML, text_of
 from tests.support.browser import Browser
+from tests.support.development import answering, write
 from tests.testkit.server import Server
 
 APP = "tests/apps/failed.py"
 
-#: What a module says, and what is shown of it.
+FROM = "from packed.deep import (\n  wide\n)\n"
+#: What a module says, what the target has behind it, and what is shown.
 BROKEN = {
     "syntax": ("a = 1\nb = = 2\n", "", ("SyntaxError: invalid syntax", "line 2", "b = = 2", "^")),
     "import": ("import shop_of_nobody\n", "", ("No module named", "shop_of_nobody", "line 1")),
@@ -25,11 +27,7 @@ BROKEN = {
     "factory": ("def make():\n    1 / 0\n", ":make()", ("ZeroDivisionError", "in make")),
     "null": ("a = 1\nb = '\0'\n", "", ("null bytes", "shop.py", "line 2")),
     "deep": ("import packed.deep.null\n", "", ("null bytes", "packed/deep/null.py", "line 3")),
-    "from": (
-        "from packed.deep import (\n  wide\n)\n",
-        "",
-        ("null bytes; it is in UTF-16", "packed/deep/wide.py", "line 1"),
-    ),
+    "from": (FROM, "", ("null bytes; it is in UTF-16", "packed/deep/wide.py", "line 1")),
     "encoded": ("import packed.deep.encoded\n", "", ("packed/deep/encoded.py", "unknown encod")),
 }
 
@@ -94,33 +92,20 @@ def test_without_debug(tmp_path: Path) -> None:
             assert "shop" not in text_of(response)
 
 
-SHOP = """
-def application(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/html")])
-    return [b"<!doctype html><body>all is well"]
-"""
 FORM = '<!doctype html><form method="post" action="/x"></form>'
 
 
 def developed(folder: Path, port: int = 0) -> Server:
     """A development server; without `live`, which these pages do not need."""
-    return Server(
-        "shop.py",
-        "threading",
-        *("--autoreload", "on", "--debug", "on", "--static", "/files=files"),
-        bind=(f"127.0.0.1:{port}",),
-        cwd=folder,
-        tracebacks=True,
-    )
+    options = ("--autoreload", "on", "--debug", "on", "--static", "/files=files")
+    bind = (f"127.0.0.1:{port}",)
+    return Server("shop.py", "threading", *options, bind=bind, cwd=folder, tracebacks=True)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    (project / "files").mkdir(parents=True)
-    (project / "files" / "form.html").write_text(FORM)
-    (project / "shop.py").write_text(BROKEN["syntax"][0])
-    return project
+    write(tmp_path / "project", {"files/form.html": FORM, "shop.py": BROKEN["syntax"][0]})
+    return tmp_path / "project"
 
 
 def test_mended_in_browser(browser: Browser, project: Path) -> None:
@@ -129,7 +114,7 @@ def test_mended_in_browser(browser: Browser, project: Path) -> None:
         browser.open(f"http://127.0.0.1:{server.port}/")
         browser.wait_text("b = = 2")
         server.stop()
-        (project / "shop.py").write_text(SHOP)
+        (project / "shop.py").write_text(answering("b'<!doctype html><body>all is well'"))
     with developed(project, server.port):
         browser.wait_text("all is well")
 

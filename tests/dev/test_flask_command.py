@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,15 +30,7 @@ def create_app(name="shop"):
 
     return app
 """
-#: The same of Flask.
-FLASKS = """
-from flask import Flask
-
-def create_app(name="shop"):
-    app = Flask(__name__)
-    app.get("/")(lambda: f"{name} in {__name__}, debug {app.debug}")
-    return app
-"""
+FLASKS = "from flask import Flask\ndef create_app(): return Flask(__name__)\n"
 APP = "from shop import create_app\nsite = create_app('site')\n"
 
 FLASK = (sys.executable, "-m", "flask")
@@ -47,54 +39,54 @@ FLASK = (sys.executable, "-m", "flask")
 OFF = {"POORHTTP_AUTORELOAD": "off"}
 
 
+#: Starts the server that a process of Flask's command becomes, in a folder and with variables.
+Become = Callable[..., Started]
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    write(
-        tmp_path,
-        {
-            "project/shop/__init__.py": SHOP,
-            "project/shop/web.py": "from . import create_app\n",
-            "project/src/inner.py": FLASKS,
-            "project/wsgi.py": APP,
-            "project/two.py": APP + "other = create_app()\n",
-            "project/needs.py": "def create_app(name): pass\n",
-        },
-    )
+    files = {
+        "shop/__init__.py": SHOP,
+        "shop/web.py": "from . import create_app\n",
+        "src/inner.py": FLASKS,
+        "wsgi.py": APP,
+        "two.py": APP + "other = create_app()\n",
+        "needs.py": "def create_app(name): pass\n",
+    }
+    write(tmp_path / "project", files)
     return tmp_path / "project"
 
 
 @pytest.fixture
-def variables() -> Iterator[None]:
-    """Variables of the environment that a test sets, or Flask."""
+def become(monkeypatch: pytest.MonkeyPatch) -> Iterator[Become]:
+    """The process is this one until it executes the server; its variables are restored."""
     before = dict(os.environ)
-    yield
+
+    def start(folder: Path, words: str, **more: str) -> Started:
+        executed: list[str] = []
+
+        def execute(_: str, command_line: list[str]) -> None:
+            executed.extend(command_line)
+            raise SystemExit
+
+        os.environ.update(more)
+        started_with = set(os.environ)
+        monkeypatch.setattr(flask_files, "started_with", lambda: started_with)
+        monkeypatch.setattr(os, "execv", execute)
+        monkeypatch.setattr(sys, "argv", ["flask", *words.split()])
+        monkeypatch.chdir(folder)
+        group = FlaskGroup()
+        group.add_command(flask_command.command)
+        CliRunner().invoke(group, words.split(), catch_exceptions=False)
+        at = executed.index("-m") + 1
+        assert executed[at] == "poorhttp"
+        return Started(*command(*executed[at + 1 :]), cwd=folder, env=more)
+
+    yield start
     os.environ.clear()
     os.environ.update(before)
 
 
-def become(project: Path, words: str, patch: pytest.MonkeyPatch, **more: str) -> Started:
-    """The server that a process of Flask's command becomes, which is this one until then."""
-    executed: list[str] = []
-
-    def execute(_: str, command_line: list[str]) -> None:
-        executed.extend(command_line)
-        raise SystemExit
-
-    os.environ.update(more)
-    started_with = set(os.environ)
-    patch.setattr(flask_files, "started_with", lambda: started_with)
-    patch.setattr(os, "execv", execute)
-    patch.setattr(sys, "argv", ["flask", *words.split()])
-    patch.chdir(project)
-    group = FlaskGroup()
-    group.add_command(flask_command.command)
-    CliRunner().invoke(group, words.split(), catch_exceptions=False)
-    at = executed.index("-m") + 1
-    assert executed[at] == "poorhttp"
-    return Started(*command(*executed[at + 1 :]), cwd=project, env=more)
-
-
-@pytest.mark.usefixtures("variables")
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
@@ -103,10 +95,8 @@ def become(project: Path, words: str, patch: pytest.MonkeyPatch, **more: str) ->
         ("--no-debug --app shop/web dev", "shop in shop, debug False"),
     ],
 )
-def test_what_is_served(
-    project: Path, monkeypatch: pytest.MonkeyPatch, words: str, answer: str
-) -> None:
-    with become(project, words, monkeypatch, **OFF) as server:
+def test_what_is_served(project: Path, become: Become, words: str, answer: str) -> None:
+    with become(project, words, **OFF) as server:
         assert server.get("/").body.decode() == answer
 
 
@@ -166,42 +156,41 @@ def app(environ, start_response):
 """
 
 
-def files_project(folder: Path) -> None:
-    write(
-        folder,
-        {
-            "project/one.py": READS,
-            "project/two.py": READS,
-            ".env": "ABOVE=above\nHERE=above\n",
-            "project/.flaskenv": "FLASK_APP=one.py # a comment\nBOTH=flaskenv\n"
-            "export F='${BOTH}'\n",
-            "project/.env": "BOTH=env\nTAKEN=env\n",
-        },
-    )
+@pytest.fixture
+def reader(tmp_path: Path) -> Path:
+    """A project that shows variables, some of which are in files."""
+    files = {
+        "project/one.py": READS,
+        "project/two.py": READS,
+        ".env": "ABOVE=above\nHERE=above\n",
+        "project/.flaskenv": "FLASK_APP=one.py # a comment\nBOTH=flaskenv\nexport F='${BOTH}'\n",
+        "project/.env": "BOTH=env\nTAKEN=env\n",
+    }
+    write(tmp_path, files)
+    return tmp_path / "project"
 
 
-def test_files_of_variables(tmp_path: Path) -> None:
+def wait_body(server: Started, body: str) -> None:
+    wait_for(lambda: server.get("/").body.decode() == body, body[:100])
+
+
+def test_files_of_variables(reader: Path, tmp_path: Path) -> None:
     """`.env` and `.flaskenv` have their latest values, and those of the environment stay."""
-    files_project(tmp_path)
-    project = tmp_path / "project"
     # What an installation of ours says: where the command is.
     env = installed(tmp_path / "installed")
     env |= {"SHOWN": "BOTH F TAKEN ABOVE", "TAKEN": "environment"}
-    with Started(*FLASK, "dev", cwd=project, env=env) as server:
+    with Started(*FLASK, "dev", cwd=reader, env=env) as server:
         assert server.get("/").body == b"env flaskenv environment - True one"
-        save(project / ".env", "BOTH=saved\nTAKEN=saved\n")
-        wait_for(lambda: server.get("/").body == b"saved flaskenv environment - True one", "it")
+        save(reader / ".env", "BOTH=saved\nTAKEN=saved\n")
+        wait_body(server, "saved flaskenv environment - True one")
         server.wait_log("reloading: .env\n")
         # The next one above counts, and what was a variable of the file is none.
-        (project / ".env").unlink()
-        wait_for(
-            lambda: server.get("/").body == b"flaskenv flaskenv environment above True one", "it"
-        )
-        save(project / ".flaskenv", "FLASK_APP=two:app\nFLASK_DEBUG=0\n")
-        wait_for(lambda: server.get("/").body == b"- - environment above False two", "it")
+        (reader / ".env").unlink()
+        wait_body(server, "flaskenv flaskenv environment above True one")
+        save(reader / ".flaskenv", "FLASK_APP=two:app\nFLASK_DEBUG=0\n")
+        wait_body(server, "- - environment above False two")
 
 
-@pytest.mark.usefixtures("variables")
 @pytest.mark.parametrize(
     ("words", "extra", "answer"),
     [
@@ -211,88 +200,68 @@ def test_files_of_variables(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_of_variables(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: str,
-    extra: dict[str, str],
-    answer: str,
+    reader: Path, become: Become, words: str, extra: dict[str, str], answer: str
 ) -> None:
-    files_project(tmp_path)
-    project = tmp_path / "project"
-    write(project, {"other": "BOTH=other\n"})
-    saves = "env-file" in words
-    more = {**extra, **({} if saves else OFF)}
-    with become(project, words, monkeypatch, SHOWN="BOTH F", **more) as server:
+    write(reader, {"other": "BOTH=other\n"})
+    with become(reader, words, SHOWN="BOTH F", **(extra and OFF), **extra) as server:
         assert server.get("/").body.decode() == answer
-        if saves:
-            save(project / "other", "BOTH=saved\n")
-            wait_for(lambda: server.get("/").body == b"saved flaskenv True one", "the new value")
+        if not extra:
+            save(reader / "other", "BOTH=saved\n")
+            wait_body(server, "saved flaskenv True one")
 
 
-@pytest.mark.usefixtures("variables")
-def test_options_in_a_file_of_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files_project(tmp_path)
-    project = tmp_path / "project"
-    write(project, {".env": "POORHTTP_THREADS=3\nPOORHTTP_MODE=single\n"})
-    with become(project, "dev", monkeypatch, SHOWN="BOTH") as server:
+def test_options_in_a_file_of_variables(reader: Path, become: Become) -> None:
+    write(reader, {".env": "POORHTTP_THREADS=3\nPOORHTTP_MODE=single\n"})
+    with become(reader, "dev", SHOWN="BOTH") as server:
         assert server.mode == "single"
         # If one is wrong, the version that goes on keeps its variables.
-        save(project / ".env", "POORHTTP_THREADS=many\nBOTH=saved\n")
+        save(reader / ".env", "POORHTTP_THREADS=many\nBOTH=saved\n")
         server.wait_log("not reloaded; the previous version keeps serving: POORHTTP_THREADS")
-        save(project / "one.py", READS.replace('= " "', '= "new" + " "'))
-        wait_for(lambda: server.get("/").body == b"newflaskenv True one", "the new version")
+        save(reader / "one.py", READS.replace('= " "', '= "new" + " "'))
+        wait_body(server, "newflaskenv True one")
 
 
 LARGER = "".join(f"Q{n}=" + (f"${{Q{n - 1}}}" if n else "x" * 9) * 9 + "\n" for n in range(30))
 
+#: Texts of files that cannot be used, and what is said of each.
+UNUSABLE = {
+    "A=a\0b\n": "'A' cannot be a variable of the environment",
+    LARGER: "with each other's values in them, the variables are larger than 1024 MiB",
+}
 
-def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+
+def test_files_that_cannot_be_used(reader: Path) -> None:
     """When they are saved: then the version before goes on."""
-    files_project(tmp_path)
-    project = tmp_path / "project"
-    with Started(*DEV, cwd=project, env={"SHOWN": "BOTH"}) as server:
-        for times, (text, said) in enumerate(
-            (
-                ("A=a\0b\n", "'A' cannot be a variable of the environment"),
-                (
-                    LARGER,
-                    "with each other's values in them, the variables are larger than 1024 MiB",
-                ),
-            ),
-            1,
-        ):
-            save(project / ".env", text)
-            refused = f"not reloaded; the previous version keeps serving: {project}/.env"
+    with Started(*DEV, cwd=reader, env={"SHOWN": "BOTH"}) as server:
+        for times, (text, said) in enumerate(UNUSABLE.items(), 1):
+            save(reader / ".env", text)
+            refused = f"not reloaded; the previous version keeps serving: {reader}/.env"
             server.wait_log(refused, times)
             server.wait_log(said)
             assert server.get("/").body == b"env True one"
-        save(project / ".env", f"BOTH={'x' * 100_000}\n")
-        wait_for(lambda: server.get("/").body == b"x" * 100_000 + b" True one", "a large file")
+        save(reader / ".env", f"BOTH={'x' * 100_000}\n")
+        wait_body(server, "x" * 100_000 + " True one")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_file_of_variables_of_another_user(tmp_path: Path) -> None:
+def test_a_file_of_variables_of_another_user(reader: Path, tmp_path: Path) -> None:
     """In a folder above, such as /tmp; not that of the owner of the project."""
-    files_project(tmp_path)
-    project = tmp_path / "project"
-    (project / ".env").unlink()
+    (reader / ".env").unlink()
     os.chown(tmp_path / ".env", 65534, -1)
-    os.chown(project / ".flaskenv", 65533, -1)
-    os.chown(project, 65533, -1)
+    os.chown(reader / ".flaskenv", 65533, -1)
+    os.chown(reader, 65533, -1)
     variables = {"SHOWN": "ABOVE BOTH"}
-    with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
+    with Started(*DEV, cwd=reader, env=variables, reloads=False) as server:
         assert server.get("/").body == b"- flaskenv True one"
         assert server.log().count(f"{tmp_path}/.env: not read, because it belongs to user ") == 1
     variables["FLASK_ENV_FILE"] = "../.env"
-    with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
+    with Started(*DEV, cwd=reader, env=variables, reloads=False) as server:
         assert server.get("/").body == b"above flaskenv True one"
 
 
-def test_files_without_their_library(tmp_path: Path) -> None:
-    files_project(tmp_path)
-    project = tmp_path / "project"
+def test_files_without_their_library(reader: Path, tmp_path: Path) -> None:
     write(tmp_path, {"hidden/dotenv.py": "raise ImportError('hidden')\n", "project/app.py": READS})
     variables = {"SHOWN": "BOTH", "PYTHONPATH": f"{tmp_path}/hidden:{ROOT}"}
-    with Started(*DEV, cwd=project, env=variables, reloads=False) as server:
+    with Started(*DEV, cwd=reader, env=variables, reloads=False) as server:
         assert server.get("/").body.startswith(b"- True ")
         assert sum("python-dotenv" in line for line in server.log().splitlines()) == 1

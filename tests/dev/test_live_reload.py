@@ -15,6 +15,7 @@ from poorhttp import logs
 from poorhttp.plugins.dev.live_reload import LiveReload
 from tests.apps.living import PAGE
 from tests.support.browser import Browser
+from tests.support.development import save, write
 from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import Server
@@ -113,19 +114,21 @@ def test_what_is_no_page(server: Server, parts: list[str]) -> None:
     assert said(server, "/one", *parts, 'ETag:"1"').get("ETag") == '"1"'
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        ("Sec-Fetch-Dest: empty", "Accept: text/html"),
-        ("Sec-Fetch-Dest: style",),
-        ("X-Requested-With: XMLHttpRequest",),
-        ("HX-Request: true",),
-    ],
-)
-def test_what_scripts_ask_for_is_theirs(server: Server, headers: tuple[str, ...]) -> None:
-    assert said(server, "/one", headers=headers).body == PAGE
+def test_a_post_and_a_head_are_left_alone(server: Server) -> None:
+    assert server.request("POST", "/one", body=b"").body == PAGE
+    answer = server.request("HEAD", "/one")
+    assert (answer.get("Content-Length"), answer.body) == (str(len(PAGE)), b"")
+
+
+def test_what_scripts_ask_for_is_theirs(server: Server) -> None:
     conditions = ('If-None-Match: "1"', "Accept-Encoding: gzip")
-    assert server.get("/asked", *headers, *conditions).body == b"['\"1\"', None, 'gzip', None]"
+    for headers in (
+        *(("Sec-Fetch-Dest: empty", "Accept: text/html"), ("Sec-Fetch-Dest: style",)),
+        *(("X-Requested-With: XMLHttpRequest",), ("HX-Request: true",)),
+    ):
+        assert said(server, "/one", headers=headers).body == PAGE, headers
+        asked = server.get("/asked", *headers, *conditions).body
+        assert asked == b"['\"1\"', None, 'gzip', None]", headers
 
 
 def test_no_browser_guesses_how_long_something_is_new(server: Server) -> None:
@@ -141,12 +144,6 @@ def test_no_browser_guesses_how_long_something_is_new(server: Server) -> None:
         ):
             answer = said(server, "/one", *style, own, headers=headers)
             assert answer.get("Cache-Control") == expected
-
-
-def test_a_post_and_a_head_are_left_alone(server: Server) -> None:
-    assert server.request("POST", "/one", body=b"").body == PAGE
-    answer = server.request("HEAD", "/one")
-    assert (answer.get("Content-Length"), answer.body) == (str(len(PAGE)), b"")
 
 
 def test_no_cache_has_a_page_without_its_script(server: Server) -> None:
@@ -218,25 +215,22 @@ def test_why_a_page_is_left_alone_is_said_once(server: Server) -> None:
         assert server.log().count(why) == 1
 
 
-def test_the_script(server: Server) -> None:
-    answer = server.get("/__poorhttp__/live.js?1")
-    assert answer.get("Content-Type") == "text/javascript; charset=utf-8"
-    assert answer.get("Cache-Control") == "no-store"
-    assert b"EventSource" in answer.body
-
-
 def listening(server: Server, query: str) -> Connection:
-    """A connection on which events are awaited, and what came first was read."""
+    """A connection on which events are awaited."""
     connection = server.connect()
     connection.send_request("GET", f"/__poorhttp__/live?{query}")
     return connection
 
 
-def test_events(mode: str, text: Path) -> None:
+def test_the_script_and_events(mode: str, text: Path) -> None:
     """The version is said at once; who has another one is not kept, nor is anybody by a stop."""
     with Server(APP, mode, *LIVE, env={"TEXT_FILE": str(text)}) as server:
         version = SCRIPT.search(server.get("/one").body)
         assert version
+        script = server.get("/__poorhttp__/live.js?1")
+        assert script.get("Content-Type") == "text/javascript; charset=utf-8"
+        assert script.get("Cache-Control") == "no-store"
+        assert b"EventSource" in script.body
         ours = version[2].decode()
         told = f"retry: 50\nevent: version\ndata: {ours}\n\n".encode()
         for query in ("version=another", "version=another&age=5"):
@@ -286,15 +280,11 @@ def test_a_browser_reloads_for_a_new_version(text: Path, browser: Browser) -> No
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "files"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "page.html").write_bytes(PAGE)
-    (folder / "page.html.gz").write_bytes(gzip.compress(PAGE))
-    (folder / "large.html").write_bytes(PAGE * 10_000)
-    (folder / "sub/index.html").write_bytes(b"")
-    (folder / "gone.html").write_bytes(b"<p>gone")
-    (folder / "style.css").write_bytes(b"p { color: red }")
-    return folder
+    pages = {"page.html": PAGE.decode(), "large.html": PAGE.decode() * 10_000}
+    pages |= {"sub/index.html": "", "gone.html": "<p>gone", "style.css": "p { color: red }"}
+    write(tmp_path / "files", pages)
+    (tmp_path / "files/page.html.gz").write_bytes(gzip.compress(PAGE))
+    return tmp_path / "files"
 
 
 def test_files(folder: Path) -> None:
@@ -355,15 +345,9 @@ def test_the_root_of_files(folder: Path) -> None:
 def test_a_browser_reloads_for_a_save(tmp_path: Path, browser: Browser) -> None:
     """Of the application, of what it serves from a folder, and after one that was broken."""
     project = tmp_path / "project"
-    (project / "static").mkdir(parents=True)
     module, style = project / "shown.py", project / "static/style.css"
 
-    def save(file: Path, text: str) -> None:
-        beside = file.with_name(f"{file.name}~")
-        beside.write_text(text)
-        beside.replace(file)
-
-    def write(text: str) -> None:
+    def save_page(text: str) -> None:
         page = f"<link rel=stylesheet href=/static/style.css><p>{text}</p>"
         save(
             module,
@@ -372,7 +356,7 @@ def test_a_browser_reloads_for_a_save(tmp_path: Path, browser: Browser) -> None:
             f"    return [{page.encode()!r}]\n",
         )
 
-    write("first")
+    save_page("first")
     save(style, "p { color: rgb(1, 1, 1) }")
     color = "[...document.querySelectorAll('p')].map(p => getComputedStyle(p).color)[0]"
     static = ("--static", f"/static={project}/static")
@@ -382,10 +366,10 @@ def test_a_browser_reloads_for_a_save(tmp_path: Path, browser: Browser) -> None:
         browser.wait_for(f"{color} === 'rgb(1, 1, 1)'")
         save(style, "p { color: rgb(2, 2, 2) }")
         browser.wait_for(f"{color} === 'rgb(2, 2, 2)'")
-        write("second")
+        save_page("second")
         browser.wait_text("second")
         save(module, "def application(environ, start_response:\n    pass\n")
         browser.wait_text("was never closed")
-        write("third")
+        save_page("third")
         browser.wait_text("third")
         assert browser.run("performance.getEntriesByType('navigation')[0].type") == "reload"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import IMPATIENT, ProjectFolder, wait_text
+from tests.support.development import IMPATIENT, ProjectFolder, wait_text, write
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import Server, environment, wait_for
 
@@ -21,13 +21,6 @@ def application(environ, start_response):
     start_response("200 OK", [("Content-Type", "application/json")])
     return [json.dumps({{"version": "{version}", "pid": os.getpid()}}).encode()]
 """
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    project = ProjectFolder(tmp_path)
-    project.save("app.py", APP.format(version=1))
-    return project
 
 
 def resting(server: Server) -> set[int]:
@@ -53,6 +46,7 @@ def save(project: ProjectFolder, server: Server, number: int) -> int:
 
 def test_what_stands_by_is_the_next_version(project: ProjectFolder) -> None:
     """Unless it was killed; and it ends with the server."""
+    project.save("app.py", APP.format(version=1))
     with project.develop() as server:
         serving = save(project, server, 2)
         for number in (3, 4):
@@ -97,9 +91,7 @@ def test_the_main_process_does_not_wait_for_an_import(
     number: int, project: ProjectFolder, tmp_path: Path
 ) -> None:
     installed = tmp_path.with_name(f"{tmp_path.name}-lib") / "site-packages"
-    installed.mkdir(parents=True)
-    (installed / "sitecustomize.py").write_text(PATIENT)
-    (installed / "stalls.py").write_text(STALLS)
+    write(installed, {"sitecustomize.py": PATIENT, "stalls.py": STALLS})
     # So that it is not seen by who reads the source.
     app = f"import importlib\nimportlib.import_module('stal' + 'ls')\n{APP}"
     project.save("app.py", app.format(version=1))

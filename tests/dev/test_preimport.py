@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.development import write
 from tests.testkit.server import environment, run
 
 #: A fork server: imports, forks a version, imports what that reports, and forks another one.
@@ -28,11 +29,10 @@ from poorhttp.worker import mode
 
 told = json.loads(sys.argv[1])
 import_probe.IMPORT_TIMEOUT = told["patience"]
-settings = [Settings(**values) for values in told["services"]]
-for one in settings:
-    mode.prepare(mode.load(one), one)
+settings = Settings(**{"target": "app", **told["options"]})
+mode.prepare(mode.load(settings), settings)
 begin = (sys.path[:], os.getcwd(), sys.argv[:])
-preimporter = Preimporter(WatchedProject.of(settings, None), settings)
+preimporter = Preimporter(WatchedProject.of([settings], None), [settings])
 
 
 def steps():
@@ -44,7 +44,6 @@ def steps():
 
 def version():
     read, write = os.pipe()
-    sys.stdout.flush()
     pid = posix.fork()
     if pid == 0:
         try:
@@ -55,11 +54,11 @@ def version():
             began = set(sys.modules)
             try:
                 from poorhttp import targets
-                loader.extend_path(settings[0])
-                targets.load(settings[0].target)
+                loader.extend_path(settings)
+                targets.load(settings.target)
                 names = {"answer": answer, "preimporter": preimporter, "began": began}
                 exec(told["version"], names)
-            except BaseException as error:
+            except BaseException:
                 answer["error"] = traceback.format_exc()
             answer["news"] = preimporter.new_imports()
             answer["again"] = preimporter.new_imports()
@@ -67,7 +66,6 @@ def version():
             with open(write, "w") as file:
                 json.dump(answer, file)
         finally:
-            sys.stdout.flush()
             os._exit(0)
     posix.close(write)
     with open(read) as file:
@@ -76,14 +74,10 @@ def version():
     return answer
 
 
-result = {"first": steps()}
-result["cold"] = version()
+result = {"first": steps(), "cold": version()}
 preimporter.add(result["cold"]["news"])
-result["second"] = steps()
-result["warm"] = version()
-result["failed"] = preimporter.failed
-result["obstacle"] = preimporter.obstacle
-sys.stdout.flush()
+result |= {"second": steps(), "warm": version()}
+result |= {"failed": preimporter.failed, "obstacle": preimporter.obstacle}
 print(json.dumps(result))
 """
 
@@ -96,46 +90,26 @@ class Installation:
         self.site = folder / "lib" / "site-packages"
         self.project.mkdir()
         self.site.mkdir(parents=True)
-        self.error = ""
 
-    def write(self, name: str, text: str = "", installed: bool = False) -> Path:
-        """Write a file of the project, or of what is installed."""
-        path = (self.site if installed else self.project) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dedent(text))
-        return path
+    def write(self, name: str, text: str = "") -> None:
+        """Write a file of the project."""
+        write(self.project, {name: dedent(text)})
 
     def install(self, **modules: str) -> None:
         """Install modules, `__` being the dot of a package."""
         for name, text in modules.items():
-            parts = name.split("__")
-            for number in range(1, len(parts)):
-                package = self.site.joinpath(*parts[:number], "__init__.py")
-                package.parent.mkdir(exist_ok=True)
-                package.touch()
-            self.write("/".join(parts) + ".py", text, installed=True)
+            package, _, module = name.rpartition("__")
+            files = {f"{package}/__init__.py": ""} if package else {}
+            write(self.site, {**files, f"{package or '.'}/{module}.py": dedent(text)})
 
-    def keep(
-        self,
-        target: str = "app",
-        version: str = "",
-        services: list[dict[str, str]] | None = None,
-        patience: int = 30,
-        **options: Any,
-    ) -> Any:
+    def keep(self, version: str = "", patience: int = 30, **options: Any) -> Any:
         """Run a fork server, and return what it tells; `version` is run in each version."""
-        told = {
-            "services": services or [{"target": target, **options}],
-            "version": dedent(version),
-            "patience": patience,
-        }
+        told = {"options": options, "version": dedent(version), "patience": patience}
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
         words = (sys.executable, "-c", FORK_SERVER, json.dumps(told))
         result = run(*words, cwd=self.project, env={"PYTHONPATH": path})
         assert result.returncode == 0, result.stderr
-        self.error = result.stderr
-        *self.printed, last = result.stdout.splitlines()
-        answer = json.loads(last)
+        answer = json.loads(result.stdout.splitlines()[-1])
         for which in ("cold", "warm"):
             assert "error" not in answer[which], answer[which]["error"]
             assert answer[which]["again"] == []
@@ -159,19 +133,8 @@ def here(tmp_path: Path) -> Installation:
 
 
 def test_a_reading_of_the_project_finds_what_it_imports(here: Installation) -> None:
-    here.install(
-        top="import below",
-        below="",
-        pack__sub="",
-        pack__named="",
-        tried="",
-        late="",
-        types_only="",
-        rel="",
-        cls="",
-        never="",
-        star="",
-    )
+    names = "below pack__sub pack__named tried late types_only rel cls never star"
+    here.install(top="import below", **dict.fromkeys(names.split(), ""))
     here.write("shop/__init__.py", "import rel")
     here.write("shop/web.py", "from .deep import thing\nfrom . import beside")
     here.write("shop/deep.py", "class A:\n    import cls\nthing = 1")
@@ -208,12 +171,9 @@ def test_what_a_version_had_to_import_is_warm_for_the_next(here: Installation) -
     here.install(hidden="import deeper", deeper="", late="")
     here.write("app.py", "__import__('hidden')" + APPLICATION)
     told = here.keep(version="import late")
-    assert [name for name in told["cold"]["news"] if name in {"hidden", "deeper", "late"}] == [
-        "deeper",
-        "hidden",
-        "late",
-    ]
-    assert {"hidden", "deeper", "late"} <= set(told["second"])
+    names = ["deeper", "hidden", "late"]
+    assert [name for name in told["cold"]["news"] if name in names] == names
+    assert {*names} <= set(told["second"])
     assert told["warm"]["news"] == []
     assert "app" not in told["cold"]["news"]
 
@@ -235,15 +195,17 @@ LEFT = [
     ("import sys; sys.path.append('/nowhere')", "changes sys.path"),
     ("import sys; sys.argv = ['other']", "changes sys.argv"),
     ("import os; os.chdir('/')", "changes the current folder"),
-    (
-        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
-        "changes what signals do",
-    ),
+    ("import signal; signal.signal(15, signal.SIG_IGN)", "changes what signals do"),
     ("kept = open(__file__)", "keeps {site}/odd.py open"),
     (
         "import sys; sys.path.insert(0, {project!r}); import config",
         "needs the project's own config",
     ),
+    # It has left nothing behind in what it changed before.
+    ("import registry; registry.names.append(1); import config", "needs the project's own config"),
+    # There are two of them.
+    ("import twice", "needs the project's own twice"),
+    ("import thrice", "needs the project's own thrice"),
     (
         "from importlib.machinery import SourceFileLoader as Loader; "
         "Loader('stray', {project!r} + '/config.py').load_module()",
@@ -252,63 +214,37 @@ LEFT = [
 ]
 
 
-def test_modules_that_are_left(here: Installation) -> None:
-    project, site = str(here.project), str(here.site)
+def test_modules_that_are_left(here: Installation, tmp_path: Path) -> None:
+    project, site, more = str(here.project), str(here.site), tmp_path / "more"
     names = [f"odd{number}" for number in range(len(LEFT))]
     for name, (text, _) in zip(names, LEFT, strict=True):
         # It does so only where there is no version.
         odd = text.replace("{project!r}", repr(project)).replace("\n", "\n    ")
         here.install(**{name: f"import os, good\nif 'VERSION' not in os.environ:\n    {odd}\n"})
-    here.install(good="", other="")
+    here.install(good="", other="", registry="names = []", twice="", thrice="")
+    write(more, {"thrice.py": "whose = 'own'"})
+    here.write("twice.py", "whose = 'own'")
     here.write("config.py")
-    here.write(
-        "app.py",
-        f"import os; os.environ['VERSION'] = 'yes'\nimport {', '.join(names)}, other\n"
-        + APPLICATION,
-    )
-    told = here.keep(patience=3)
-    reasons = [
-        why.replace("{site}/odd", f"{site}/{name}")
-        for name, (_, why) in zip(names, LEFT, strict=True)
-    ]
-    assert told["failed"] == dict(zip(names, reasons, strict=True))
+    imports = f"import {', '.join(names)}, other, registry\n"
+    here.write("app.py", f"import os; os.environ['VERSION'] = 'yes'\n{imports}{APPLICATION}")
+    version = "import registry, thrice, twice\n"
+    version += "answer['own'] = twice.whose, thrice.whose, registry.names"
+    told = here.keep(version, patience=3, pythonpath=[str(more)])
+    reasons = zip(names, LEFT, strict=True)
+    failed = {name: why.replace("{site}/odd", f"{site}/{name}") for name, (_, why) in reasons}
+    assert told["failed"] == failed
     assert told["obstacle"] == ""
     assert not {*names} & {*told["second"]}
     # What is wrong with one is no harm to the others.
     assert {"other", "good"} <= set(told["second"])
-    assert told["warm"]["news"] == []
-
-
-def test_a_module_that_fails_has_left_nothing_behind(here: Installation) -> None:
-    here.install(
-        registry="names = []",
-        plugin="import registry\nregistry.names.append('plugin')\nimport config",
-    )
-    here.write("config.py")
-    here.write("app.py", "import registry, plugin" + APPLICATION)
-    told = here.keep(version="import registry; answer['names'] = registry.names")
     assert "registry" in told["first"]
-    assert told["cold"]["names"] == told["warm"]["names"] == ["plugin"]
-
-
-@pytest.mark.parametrize("where", ["project", "pythonpath"])
-def test_a_module_that_the_project_has_too(where: str, here: Installation, tmp_path: Path) -> None:
-    folder = here.project if where == "project" else tmp_path / "more"
-    folder.mkdir(exist_ok=True)
-    (folder / "twice.py").write_text("whose = 'own'")
-    here.install(twice="whose = 'outside'", uses="import twice", sound="")
-    here.write("app.py", "import uses, sound, twice" + APPLICATION)
-    options: dict[str, Any] = {"pythonpath": [str(folder)]} if where == "pythonpath" else {}
-    told = here.keep(version="import twice; answer['whose'] = twice.whose", **options)
-    assert told["warm"]["whose"] == "own"
-    assert told["failed"] == {"uses": "needs the project's own twice"}
-    assert "sound" in told["second"]
+    assert told["warm"]["news"] == []
+    assert told["cold"]["own"] == told["warm"]["own"] == ["own", "own", []]
 
 
 def test_an_editable_install_is_the_projects_own(here: Installation, tmp_path: Path) -> None:
-    source = tmp_path / "elsewhere" / "editable.py"
-    source.parent.mkdir()
-    source.write_text("import good\nword = 'own'")
+    source = tmp_path / "elsewhere/editable.py"
+    write(tmp_path, {"elsewhere/editable.py": "import good\nword = 'own'"})
     here.install(
         good="",
         finder=f"""
@@ -356,13 +292,9 @@ def test_an_obstacle(text: str, why: str, here: Installation) -> None:
     here.install(app_imports="import below", below=text, sound="")
     here.write("app.py", "import sound, app_imports" + APPLICATION)
     told = here.keep()
-    if "process" in why:
-        # A pipe to it is an obstacle too, whichever is seen first.
-        assert told["obstacle"] in {
-            f"{name} when it is imported" for name in (why, "app_imports opens a pipe")
-        }
-    else:
-        assert told["obstacle"] == f"{why} when it is imported"
+    # A pipe to a process is an obstacle too, whichever is seen first.
+    either = (why, "app_imports opens a pipe") if "process" in why else (why,)
+    assert told["obstacle"] in [f"{each} when it is imported" for each in either]
     assert list(told["failed"]) == ["app_imports"]
     # The fork server has nothing of it.
     assert "sound" in told["second"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import APP, PART, ProjectFolder, version, wait_text
+from tests.support.development import APP, PART, ProjectFolder, version, wait_text, write
 from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import HANG
@@ -156,19 +156,20 @@ def test_a_version_that_cannot_be_loaded_says_why(
             wait_version(server, "1")
 
 
+HANGS = """\
+import time
+open('hangs', 'w').close()
+while True:
+    try: time.sleep(60)
+    except BaseException: pass
+"""
+
+
 def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> None:
     """Also one that hangs."""
     with project.develop() as server:
-        marker = project.folder / "hangs"
-        project.save(
-            "part.py",
-            "import time\n"
-            f"open({str(marker)!r}, 'w').close()\n"
-            "while True:\n"
-            "    try: time.sleep(60)\n"
-            "    except BaseException: pass\n",
-        )
-        wait_for(marker.exists, "the version that hangs")
+        project.save("part.py", HANGS)
+        wait_for((project.folder / "hangs").exists, "the version that hangs")
         waiting = server.connect()
         waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         project.save("part.py", PART.format(version=2))
@@ -182,11 +183,7 @@ def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> No
 
 
 @pytest.mark.parametrize(
-    ("number", "moment"),
-    [
-        (signal.SIGINT, "serving"),
-        (signal.SIGKILL, "importing"),
-    ],
+    ("number", "moment"), [(signal.SIGINT, "serving"), (signal.SIGKILL, "importing")]
 )
 def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectFolder) -> None:
     hang = "import time\nopen('here', 'w').close()\ntime.sleep(3600)\n"
@@ -207,8 +204,7 @@ def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectF
 
 
 @pytest.mark.parametrize(
-    ("target", "reload"),
-    [("nosuch:application", "on"), ("app:nosuch", "full")],
+    ("target", "reload"), [("nosuch:application", "on"), ("app:nosuch", "full")]
 )
 def test_a_target_that_was_not_written_right(
     target: str, reload: str, project: ProjectFolder
@@ -224,19 +220,15 @@ def test_a_target_that_was_not_written_right(
 def test_without_what_the_extra_installs(project: ProjectFolder, tmp_path: Path) -> None:
     """Tracebacks are plain then, and the terminal says how to have better ones."""
     hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "sitecustomize.py").write_text(
-        "import sys\nfor name in ('werkzeug', 'rich', 'pyinstrument'): sys.modules[name] = None\n"
-    )
+    hide = "import sys\nfor name in 'werkzeug', 'rich', 'pyinstrument': sys.modules[name] = None\n"
+    write(hidden, {"sitecustomize.py": hide})
     env = {"PYTHONPATH": str(hidden), "FORCE_COLOR": "1"}
     with project.develop(env=env, tracebacks=True) as server:
         server.wait_log("shows plain tracebacks; better ones need werkzeug and rich")
         server.wait_log("pip install '.[dev]'")
         assert "PIN" not in server.log()
         project.save("part.py", "1 / 0\n")
-        wait_for(
-            lambda: b"ZeroDivisionError" in server.get("/", "Accept: text/html").body, "the page"
-        )
+        wait_text(server, "ZeroDivisionError", "text/html")
         server.wait_log("ZeroDivisionError")
         project.save("app.py", "def application(environ, start_response):\n    0 / 0\n")
         wait_text(server, "0 / 0", "text/html")

@@ -10,24 +10,10 @@ from pathlib import Path
 import pytest
 
 from loadtests.network.port import free_port
-from tests.support.development import (
-    APP,
-    IMPATIENT,
-    PART,
-    ProjectFolder,
-    version,
-    wait_text,
-    write,
-)
+from tests.support.development import APP, IMPATIENT, PART, ProjectFolder, version, wait_text, write
 from tests.testkit.client import Connection
 from tests.testkit.process import children, stopped, watches
-from tests.testkit.server import (
-    ROOT,
-    Program,
-    Server,
-    command,
-    wait_for,
-)
+from tests.testkit.server import ROOT, Program, command, wait_for
 
 #: Is loaded when somebody lets it.
 WAITS = """\
@@ -51,10 +37,6 @@ def create():
 """
 
 
-def wait_page(server: Server, text: str) -> str:
-    return wait_text(server, text, "text/html")
-
-
 @pytest.mark.parametrize("reload", ["on", pytest.param("full", marks=pytest.mark.full)])
 def test_a_version_that_takes_long_says_where_it_is(
     mode: str, reload: str, project: ProjectFolder
@@ -66,7 +48,7 @@ def test_a_version_that_takes_long_says_where_it_is(
 
         def page() -> str:
             project.save("part.py", WAITS.format(version=2))
-            return wait_page(server, "has been loading for 2 s")
+            return wait_text(server, "has been loading for 2 s", "text/html")
 
         # On a busy machine it may not have come so far by then.
         wait_for(lambda: where in page(), "the place where it waits")
@@ -108,13 +90,10 @@ def test_a_first_version_that_takes_long_says_where_it_is(
     # A command in a file that belongs to nobody, as `bin/poorhttp` of an installation does.
     write(tmp_path, {"bin/impatient": IMPATIENT[-1]})
     port = free_port()
-    launcher = str(tmp_path / "bin/impatient")
-    command_line = (sys.executable, launcher, *command("dev", target))
-    with Program(
-        *(*command_line, "--bind", f"127.0.0.1:{port}"),
-        cwd=tmp_path / "josé",
-        env={"PYTHONPATH": f"{ROOT}:{tmp_path}/lib/site-packages"},
-    ) as program:
+    words = command("dev", target, "--bind", f"127.0.0.1:{port}")
+    launcher = (sys.executable, tmp_path / "bin/impatient")
+    env = {"PYTHONPATH": f"{ROOT}:{tmp_path}/lib/site-packages"}
+    with Program(*launcher, *words, cwd=tmp_path / "josé", env=env) as program:
         program.wait_log(f"version 1 has been loading for 2 s: {place.format(tmp_path)}, line 4\n")
         with Connection(("127.0.0.1", port)) as connection:
             for method, body in (("GET", None), ("HEAD", None), ("POST", b"name=value")):
@@ -128,7 +107,7 @@ def test_a_first_version_that_takes_long_says_where_it_is(
 def test_the_first_version_may_end_its_process(project: ProjectFolder) -> None:
     project.save("part.py", "import os\nos._exit(0)\n")
     with project.develop() as server:
-        wait_page(server, "while it was loaded")
+        wait_text(server, "while it was loaded", "text/html")
         project.save("part.py", PART.format(version=2))
         wait_for(lambda: server.get("/").status == 200, "the version that is mended")
 
@@ -141,7 +120,7 @@ def test_the_folder_goes_and_comes_back(tmp_path: Path) -> None:
         # that it goes too is no change of a file.
         with stopped(watcher):
             shutil.rmtree(project.folder)
-        wait_page(server, "the folder to search for app was removed")
+        wait_text(server, "the folder to search for app was removed", "text/html")
         project.save("part.py", PART.format(version=2))
         project.save("app.py", APP.format(version=2))
         wait_for(lambda: server.get("/").status == 200, "the version that has come back")

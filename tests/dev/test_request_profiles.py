@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from poorhttp.plugins.dev import profiler
+from tests.support.development import answering, write
 from tests.support.failure import says
 from tests.testkit.client import Response
 from tests.testkit.process import children
@@ -39,9 +40,8 @@ def profiled(server: Server, name: str, *headers: str, host: str = "localhost") 
     """The answer to who asks for a profile."""
     target = name if name.startswith("/") else f"/__poorhttp__/profile/{name}"
     with server.connect() as connection:
-        # HTTP/1.0 brings its own Host.
-        connection.send_request("GET", target, f"Host: {host}", *headers, version="HTTP/1.0")
-        return connection.response("GET")
+        connection.host = host
+        return connection.request("GET", target, *headers)
 
 
 def session(page: str) -> Any:
@@ -132,26 +132,14 @@ def test_profiles_ask_for_the_pin(tmp_path: Path) -> None:
 
 
 def test_pages_lead_nowhere_else(tmp_path: Path) -> None:
-    outside = tmp_path / "1-1.html"
-    outside.write_text("secret")
-    folder = tmp_path / "profiles"
-    folder.mkdir()
-    (folder / "1-2.html").write_text("shown")
-    (folder / ".1-2.html").write_text("half a page")
+    outside, folder = tmp_path / "1-1.html", tmp_path / "profiles"
+    write(tmp_path, {"1-1.html": "secret"})
+    write(folder, {"1-2.html": "shown", ".1-2.html": "half a page"})
     with Server(APP, "single", env={"PROFILES": str(folder), **NO_PIN}) as server:
         assert profiled(server, "1-2.html").body == b"shown"
         for name in (
-            "1-1.html",
-            "../1-1.html",
-            "..%2f1-1.html",
-            "%2e%2e/1-1.html",
-            "/etc/passwd",
-            f"{outside}",
-            ".1-2.html",
-            "1-2.html/",
-            "1-2",
-            "%D9%A1-1.html",
-            "",
+            *("1-1.html", "../1-1.html", "..%2f1-1.html", "%2e%2e/1-1.html", "/etc/passwd"),
+            *(f"{outside}", ".1-2.html", "1-2.html/", "1-2", "%D9%A1-1.html", ""),
         ):
             response = profiled(server, f"/__poorhttp__/profile/{name}")
             assert response.status == 404, name
@@ -177,13 +165,8 @@ def test_a_target_cannot_end_the_script_and_the_oldest_pages_go(tmp_path: Path) 
 
 
 def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(
-        "import time\n\n\n"
-        "def application(environ, start_response):\n"
-        "    time.sleep(0.02)\n"
-        "    start_response('200 OK', [('Content-Type', 'text/plain')])\n"
-        "    return [b'hello']\n"
-    )
+    app = answering("b'hello'", "import time\n")
+    write(tmp_path, {"app.py": app.replace("    return", "    time.sleep(0.02)\n    return")})
     kept = tmp_path / "kept"
     kept.mkdir()
     options = ("--autoreload", "on", "--profile", "--slow-request", "0.01")
@@ -201,8 +184,6 @@ def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path) ->
 
 def test_without_autoreload_it_is_refused() -> None:
     """It would do nothing."""
+    said = "only with autoreload, which is off; both are for development: poorhttp dev --profile"
     message = says(3, "serve", APP, "--bind", "127.0.0.1:0", "--profile")
-    assert message == (
-        "poorhttp: --profile: only with autoreload, which is off; both are for development: "
-        "poorhttp dev --profile\n"
-    )
+    assert message == f"poorhttp: --profile: {said}\n"

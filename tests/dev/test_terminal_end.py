@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import signal
 import termios
@@ -13,10 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
 from tests.support.development import DEV, save
 from tests.testkit.client import HANG, Connection
+from tests.testkit.process import wait_for_end
 from tests.testkit.server import command, environment, join, wait_for
 
 APP = """
@@ -39,24 +40,20 @@ PROMPTS = {
 }
 
 
-@contextmanager
-def terminal(folder: Path, words: list[str], before: str = "") -> Iterator[pexpect.spawn[str]]:
+def terminal(folder: Path, words: list[str], before: str = "") -> pexpect.spawn[str]:
     """A shell in a terminal of its own that runs a command, and stays when that has ended."""
     line = f"trap : INT QUIT; {before} {shlex.join(words)}; echo ended; read line"
     env = environment({"POORHTTP_BIND": "127.0.0.1:0", "TERM": "xterm"})
-    child = pexpect.spawn(
-        "/bin/sh", ["-c", line], cwd=folder, env=env, timeout=HANG, encoding="utf-8"
-    )
-    try:
-        yield child
-    finally:
-        child.close(force=True)
+    return pexpect.spawn("/bin/sh", ["-c", line], HANG, cwd=folder, env=env, encoding="utf-8")
 
 
-def port_of(text: str) -> int:
-    found = re.search(r"listening on http://127.0.0.1:(\d+)", text)
-    assert found, text
-    return int(found[1])
+def port_of(ready: str) -> int:
+    return int(ready.partition("listening on http://127.0.0.1:")[2].partition(" ")[0])
+
+
+def ask(port: int, path: str = "/") -> bytes:
+    with Connection(("127.0.0.1", port)) as connection:
+        return connection.request("GET", path).body
 
 
 @contextmanager
@@ -69,15 +66,15 @@ def at_prompt(folder: Path, words: list[str], kind: str) -> Iterator[pexpect.spa
         port = port_of(str(child.after))
 
         def get() -> None:
-            with suppress(Exception), Connection(("127.0.0.1", port)) as connection:
-                connection.request("GET", "/stop")
+            with suppress(Exception):
+                ask(port, "/stop")
 
         thread = threading.Thread(target=get)
         thread.start()
         child.expect(prompt)
         wait_for(lambda: not echoes(child), "the prompt without echo")
         yield child
-        child.close(force=True)
+        child.close()
         join(thread)
 
 
@@ -117,10 +114,9 @@ HANGS = """open('here', 'w').close()
 
 def processes_of(session: int) -> set[int]:
     found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
-                found.add(int(folder.name))
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError):
+            found |= {pid} if os.getsid(pid) == session else set()
     return found
 
 
@@ -146,36 +142,21 @@ def test_a_version_that_is_replaced_at_a_prompt(tmp_path: Path) -> None:
         wait_for(lambda: echoes(child), "the terminal with echo")
 
 
-def hang_up(folder: Path, before: str) -> tuple[int, int]:
-    """Serve in a terminal that is closed then; the port and the process ID of the server."""
-    (folder / "app.py").write_text(APP % "pass")
-    log = folder / "log"
-    with terminal(folder, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
+@pytest.mark.parametrize("before", ["", "nohup", "setsid"])
+def test_the_end_of_its_terminal(tmp_path: Path, before: str) -> None:
+    """It ends with its terminal, unless it was started so that it does not."""
+    (tmp_path / "app.py").write_text(APP % "pass")
+    log = tmp_path / "log"
+    with terminal(tmp_path, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
         wait_for(lambda: log.exists() and "listening on" in log.read_text(), "the server")
         port = port_of(log.read_text())
-        with Connection(("127.0.0.1", port)) as connection:
-            pid = int(connection.request("GET", "/").body)
+        pid = int(ask(port))
     # The terminal is closed, as a window or ssh does it, and the shell has ended.
-    return port, pid
-
-
-def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
-    _, pid = hang_up(tmp_path, "")
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
-
-
-@pytest.mark.parametrize("before", ["nohup", "setsid"])
-def test_it_outlives_its_terminal(tmp_path: Path, before: str) -> None:
-    port, pid = hang_up(tmp_path, before)
-    try:
-        save(tmp_path / "app.py", APP.replace("os.getppid()", "'new'") % "pass")
-
-        def body() -> bytes:
-            with Connection(("127.0.0.1", port)) as connection:
-                return connection.request("GET", "/").body
-
-        # The end of the terminal may have reloaded it before.
-        wait_for(lambda: body() == b"new", "the new version")
-    finally:
-        os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
+    if before:
+        try:
+            save(tmp_path / "app.py", APP.replace("os.getppid()", "'new'") % "pass")
+            # The end of the terminal may have reloaded it before.
+            wait_for(lambda: ask(port) == b"new", "the new version")
+        finally:
+            os.kill(pid, signal.SIGTERM)
+    wait_for_end(pid)

@@ -10,9 +10,10 @@ import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -21,7 +22,7 @@ from poorhttp.plugins.dev.terminal import Terminal
 from tests.support.forked_command import run_command
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
-from tests.testkit.server import READY, ROOT, Server, command, environment, wait_for
+from tests.testkit.server import READY, ROOT, Server, command, environment, wait_for, written
 
 TALKER = "tests/apps/talker.py"
 SHOWN = ("--access-log", "terminal")
@@ -46,35 +47,32 @@ def counted(text: str) -> int:
     return len(targets(text)) + sum(int(found[0]) for found in MORE.findall(text))
 
 
-def lost(log: str) -> int:
-    """How many lines are lost, by what the error log says."""
-    found = re.findall(r"(\d+) lines of the access log could not be written, and", log)
-    return sum(map(int, found))
+def start(
+    stderr: int, *options: str, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """The server, whose standard error is a descriptor; that is closed here."""
+    inherited = environment({"TERM": "xterm"})
+    kept = {key: value for key, value in inherited.items() if "COLOR" not in key}
+    process = subprocess.Popen(
+        command("serve", TALKER, "--bind", "127.0.0.1:0", *SHOWN, *options),
+        stdin=subprocess.DEVNULL,
+        stderr=stderr,
+        cwd=ROOT,
+        env={**kept, **(env or {})},
+        start_new_session=True,
+    )
+    os.close(stderr)
+    return process
 
 
 class Screen:
     """`poorhttp serve` whose standard error is a terminal, of so many columns."""
 
-    def __init__(
-        self,
-        *options: str,
-        app: str = TALKER,
-        columns: int = 80,
-        env: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, columns: int = 80, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         os.set_blocking(self._ours, False)
-        kept = {key: value for key, value in os.environ.items() if "COLOR" not in key}
-        self.process = subprocess.Popen(
-            command("serve", app, "--bind", "127.0.0.1:0", *SHOWN, *options),
-            stdin=subprocess.DEVNULL,
-            stderr=theirs,
-            cwd=ROOT,
-            env=environment({**kept, "TERM": "xterm", **(env or {})}),
-            start_new_session=True,
-        )
-        os.close(theirs)
+        self.process = start(theirs, env=env)
         self._seen = b""
         try:
             wait_for(lambda: READY.search(self.text()), "the ready line")
@@ -100,11 +98,8 @@ class Screen:
     def plain(self) -> str:
         return COLOUR.sub("", self.text())
 
-    def connect(self) -> Connection:
-        return Connection(("127.0.0.1", self.port))
-
     def get(self, target: str) -> int:
-        with self.connect() as connection:
+        with Connection(("127.0.0.1", self.port)) as connection:
             return connection.request("GET", target).status
 
     def hang_up(self) -> None:
@@ -124,10 +119,10 @@ class Screen:
 
 
 def test_a_line_for_each_request(mode: str) -> None:
-    with Server(TALKER, mode, "--workers", "1", *SHOWN, tracebacks=True) as server:
+    with Server(TALKER, mode, *SHOWN, tracebacks=True) as server:
 
         def wait_lines(count: int) -> None:
-            wait_for(lambda: len(LINE.findall(server.log())) == count, "the lines")
+            wait_for(lambda: counted(server.log()) == count, "the lines")
 
         # Each is written behind its answer.
         server.get("/a/b?c=d")
@@ -140,38 +135,28 @@ def test_a_line_for_each_request(mode: str) -> None:
             connection.send(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n")
             assert connection.response().status == 400
         wait_lines(4)
-        log = server.log()
-    assert [(found[0], found[1], found[4], found[5]) for found in LINE.findall(log)] == [
-        ("GET", "200", "5 B", "/a/b?c=d"),
-        ("POST", "200", "5 B", "/form"),
-        ("GET", "500", "26 B", "/raise?mistake"),
-        ("-", "400", "47 B", "(not understood)"),
-    ]
-    # Columns.
-    starts = {match.start(6) - match.start() for match in LINE.finditer(log)}
-    assert len(starts) == 1
-    assert "\x1b" not in log
-
-
-def test_a_request_stands_below_its_traceback(mode: str) -> None:
-    with Server(TALKER, mode, *SHOWN, tracebacks=True) as server:
+        assert [(line[0], line[1], line[4], line[5]) for line in LINE.findall(server.log())] == [
+            ("GET", "200", "5 B", "/a/b?c=d"),
+            ("POST", "200", "5 B", "/form"),
+            ("GET", "500", "26 B", "/raise?mistake"),
+            ("-", "400", "47 B", "(not understood)"),
+        ]
+        # Columns.
+        assert len({match.start(6) - match.start() for match in LINE.finditer(server.log())}) == 1
         for number in range(5):
             server.get(f"/raise?number-{number}")
-        wait_for(lambda: len(LINE.findall(server.log())) == 5, "the lines")
-        log = server.log()
-    for number in range(5):
-        traceback = log.index(f"ValueError: number-{number}\n")
-        assert traceback < log.index(f"  /raise?number-{number}\n")
-
-
-def test_nothing_moves_the_cursor(mode: str) -> None:
-    with Server(TALKER, mode, *SHOWN) as server:
+        wait_lines(9)
         for target in (b"/%1b[2J", b"/\x9b2J", b'/"a"', b"/caf\xc3\xa9", b"/\x1b[2J", b"/a b"):
             with server.connect() as connection:
                 connection.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
                 connection.response()
-        wait_for(lambda: counted(server.log()) == 6, "the lines")
+        wait_lines(15)
         log = server.log()
+    # A request stands below its traceback.
+    for number in range(5):
+        traceback = log.index(f"ValueError: number-{number}\n")
+        assert traceback < log.index(f"  /raise?number-{number}\n")
+    # Nothing moves the cursor.
     assert all(character.isprintable() or character == "\n" for character in log), log
     assert "/%1b[2J" in targets(log)
 
@@ -200,14 +185,14 @@ def test_equal_requests_become_one_line(mode: str) -> None:
 
 def test_repeats_are_told_when_it_is_quiet_and_at_the_end() -> None:
     with Server(TALKER, "single", *SHOWN, *NEVER_SLOW) as server:
-        with server.connect() as connection:
-            for _ in range(3):
-                connection.request("GET", "/poll")
+        connection = server.connect()
+        for _ in range(3):
+            connection.request("GET", "/poll")
         wait_for(lambda: counted(server.log()) == 3, "the repeats")
         assert len(MORE.findall(server.log())) == 1
-        with server.connect() as connection:
-            for _ in range(30):
-                connection.request("GET", "/poll")
+        for _ in range(30):
+            connection.request("GET", "/poll")
+        server.leave()
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
         assert counted(server.log()) == 33
@@ -269,15 +254,7 @@ def test_a_terminal_that_takes_nothing_holds_nobody_up() -> None:
     """Ctrl-S, or a pipe that nobody reads. What is lost is counted."""
     read, write = os.pipe()
     os.set_blocking(read, False)
-    on_free_ports = ("--bind", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-    process = subprocess.Popen(
-        command("serve", TALKER, "--mode", "single", *on_free_ports, *SHOWN),
-        stdin=subprocess.DEVNULL,
-        stderr=write,
-        cwd=ROOT,
-        env=environment(),
-    )
-    os.close(write)
+    process = start(write, "--mode", "single", "--admin", "127.0.0.1:0")
     seen: list[str] = []
 
     def log() -> str:
@@ -285,6 +262,10 @@ def test_a_terminal_that_takes_nothing_holds_nobody_up() -> None:
             while data := os.read(read, 1 << 16):
                 seen.append(data.decode())
         return "".join(seen)
+
+    def lost() -> int:
+        found = re.findall(r"(\d+) lines of the access log could not be written, and", log())
+        return sum(map(int, found))
 
     try:
         wait_for(lambda: READY.search(log()), "the ready line")
@@ -297,8 +278,8 @@ def test_a_terminal_that_takes_nothing_holds_nobody_up() -> None:
         # The main process has not waited either.
         with Connection(("127.0.0.1", admin)) as connection:
             assert connection.request("GET", "/-/live").status == 200
-        wait_for(lambda: log().count(filling) + lost(log()) == 2000, "all lines, or their number")
-        assert lost(log())
+        wait_for(lambda: log().count(filling) + lost() == 2000, "all lines, or their number")
+        assert lost()
     finally:
         process.terminate()
         wait_for(lambda: (log(), process.poll() is not None)[1], "the end")
@@ -345,27 +326,15 @@ def test_a_reload_may_turn_it_on_and_change_it(tmp_path: Path) -> None:
 # What the server says
 
 
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    read, write = os.pipe()
-    os.set_blocking(read, False)
-    yield read, write
-    os.close(read)
-    os.close(write)
-
-
-def line(target: str, *, status: int = 200, microseconds: int = 900, number: int = 1) -> bytes:
-    """What the core writes about a request."""
-    text = f"[22/Nov/2026:00:24:23 +0000] 11 {number} {status} 1234 {microseconds} GET {target}\n"
-    return text.encode()
-
-
-def test_messages_stand_behind_what_was_before(pipe: tuple[int, int]) -> None:
-    terminal = Terminal([Settings()], pipe[1])
-    os.write(terminal.lines, line("/a") * 3)
-    terminal.say("reloaded in 14 ms: shop/views.py\nand \x1b[2J", "good")
-    terminal.close()
-    first, more, said, rest = os.read(pipe[0], 1 << 16).decode().splitlines()
+def test_messages_stand_behind_what_was_before() -> None:
+    with TemporaryFile() as file:
+        terminal = Terminal([Settings()], file.fileno())
+        # What the core writes about a request.
+        line = b"[22/Nov/2026:00:24:23 +0000] 11 1 200 1234 900 GET /a\n"
+        os.write(terminal.lines, line * 3)
+        terminal.say("reloaded in 14 ms: shop/views.py\nand \x1b[2J", "good")
+        terminal.close()
+        first, more, said, rest = written(file).splitlines()
     assert first == "00:24:23 GET     200   0.9 ms    1.2 kB  /a"
     assert MORE.match(more)
     assert re.fullmatch(r"\d\d:\d\d:\d\d reloaded in 14 ms: shop/views\.py", said)

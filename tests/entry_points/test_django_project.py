@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -72,9 +73,6 @@ def application(environ, start_response):
 """,
 }
 SERVE = (*command("serve"), "--django")
-FOUND = (
-    "found a Django project (manage.py, settings site2.settings): serving site2.wsgi:application"
-)
 
 
 @pytest.fixture
@@ -90,11 +88,10 @@ def style(server: Server) -> tuple[int, bytes]:
 
 def test_a_project(project: Path) -> None:
     """manage.py of another folder; collectstatic; a reload finds the files that are there then."""
-    (project / "collected/goods/style.css").unlink()
-    (project / "collected/goods").rmdir()
-    (project / "collected").rmdir()
+    shutil.rmtree(project / "collected")
     with Started(*SERVE, "project", cwd=project.parent) as server:
-        assert server.said == f"{FOUND}, in project"
+        found = "found a Django project (manage.py, settings site2.settings): serving site2.wsgi:"
+        assert server.said == f"{found}application, in project"
         server.wait_log(f"poorhttp: STATIC_ROOT {project}/collected does not exist: run")
         assert server.get("/").body.decode() == f"False in {project}"
         assert style(server)[0] == 404
@@ -129,8 +126,8 @@ def test_who_serves_the_files(
     project: Path, settings: str, words: tuple[str, ...], answer: int
 ) -> None:
     white = "def WhiteNoiseMiddleware(get): return get\n"
-    write(project, STAND_IN | {"site2/settings.py": f"{SETTINGS}{PLAIN}{settings}\n"})
-    write(project, {"whitenoise/__init__.py": "", "whitenoise/middleware.py": white})
+    files = {"whitenoise/__init__.py": "", "whitenoise/middleware.py": white}
+    write(project, STAND_IN | files | {"site2/settings.py": f"{SETTINGS}{PLAIN}{settings}\n"})
     with Started(*SERVE, *words, cwd=project) as server:
         assert style(server)[0] == answer
         assert ("STATIC_ROOT" in server.log()) == (answer == 200 or bool(words))
@@ -139,17 +136,11 @@ def test_who_serves_the_files(
 #: Settings that write to the pipe of the process that imports them, when they are first imported.
 HOSTILE = """
 import marshal, time
-def pipes():
+def write(text):
     for fd in range(3, 64):
         try:
             if os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:"):
-                yield fd
-        except OSError:
-            pass
-def write(text):
-    for fd in pipes():
-        try:
-            os.write(fd, text)
+                os.write(fd, text)
         except OSError:
             pass
 if not os.path.exists("imported"):
@@ -227,10 +218,7 @@ def test_settings_that_fail(project: Path) -> None:
     [
         ("serve --django x:y", "--django finds what is served by itself: name the folder of the"),
         ("serve --django other", r"found no manage.py of Django in \S+/other; name its folder: "),
-        (
-            "serve --django ..",
-            r"there is \.\./project/manage.py: poorhttp serve --django \.\./proj",
-        ),
+        ("serve --django ..", r"there is \.\./project/manage.py: poorhttp serve --django \.\./pr"),
         ("serve --django two", "the manage.py in .* is not that of a Django project"),
         ("check -c services.ini", "services.ini:3: django: only for a server of one service; "),
     ],

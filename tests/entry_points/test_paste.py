@@ -31,13 +31,9 @@ def main(global_config, **settings):
     config.add_route("index", "/")
     config.add_view(index, route_name="index")
     return config.make_wsgi_app()
-
-def coroutine(global_config):
-    async def application(scope, receive, send): pass
-    return application
 """
 #: As the templates of Pyramid have it, but for the server.
-INI = """\
+APPLICATIONS = """\
 [app:main]
 paste.app_factory = shop:main
 who = first
@@ -46,22 +42,12 @@ who = first
 paste.app_factory = shop:main
 who = 100%% other
 
-[app:async]
-paste.app_factory = shop:coroutine
-
-[app:broken]
-paste.app_factory = shop:missing
-
-[server:main]
-use = egg:poorhttpd#main
-{server}
-
+"""
+LOGGING = """
 [loggers]
 keys = root, shop
-
 [handlers]
 keys = console
-
 [formatters]
 keys = generic
 
@@ -82,6 +68,8 @@ formatter = generic
 [formatter_generic]
 format = %(levelname)s of %(name)s: %(message)s
 """
+SERVER = "[server:main]\nuse = egg:poorhttpd#main\n"
+INI = APPLICATIONS + SERVER + LOGGING
 PSERVE = (sys.executable, "-m", "pyramid.scripts.pserve")
 GEVENT = (sys.executable, "-m", "gevent.monkey", "--module", "pyramid.scripts.pserve")
 
@@ -94,16 +82,13 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    found = installed(tmp_path / "installed")
-    return {
-        "PYTHONPATH": f"{found['PYTHONPATH']}:{tmp_path / 'project'}",
-        # Pyramid imports what setuptools will not have for ever.
-        "PYTHONWARNINGS": "ignore",
-    }
+    path = installed(tmp_path / "installed")["PYTHONPATH"]
+    # Pyramid imports what setuptools will not have for ever.
+    return {"PYTHONPATH": f"{path}:{tmp_path / 'project'}", "PYTHONWARNINGS": "ignore"}
 
 
 def ini(project: Path, *server: str) -> str:
-    write(project, {"test.ini": INI.format(server="\n".join(server))})
+    write(project, {"test.ini": APPLICATIONS + SERVER + "\n".join(server) + LOGGING})
     return "test.ini"
 
 
@@ -128,7 +113,7 @@ def test_pserve(project: Path, env: dict[str, str], mode: str) -> None:
 
 def test_the_guide(project: Path, env: dict[str, str]) -> None:
     server = examples("pyramid", "ini")[0].replace("localhost:6543", "127.0.0.1:0")
-    write(project, {"test.ini": INI[: INI.index("[server")] + server})
+    write(project, {"test.ini": APPLICATIONS + server})
     with Started(*PSERVE, "test.ini", cwd=project, env=env) as pserve:
         assert answer(pserve)[::2] == ["first", "True"]
 
@@ -159,15 +144,15 @@ def test_target(project: Path, env: dict[str, str], mode: str) -> None:
     with Server(f"paste:{file}", mode, cwd=project, env=env) as server:
         assert answer(server)[0] == "first"
         server.wait_log("INFO of shop: asked for /\n")
-        save(project / file, INI.format(server="").replace("first", "second"))
+        save(project / file, INI.replace("first", "second"))
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: answer(server)[0] == "second", "the next version")
 
 
 def test_sections(project: Path, env: dict[str, str]) -> None:
     """Two of the file's applications; `log_config` has precedence over what the file says."""
-    logging = INI[INI.index("[loggers]") :].replace("%(levelname)s of", "other:")
-    write(project, {"log.ini": logging, "a folder/x.ini": INI.format(server="")})
+    logging = LOGGING.replace("%(levelname)s of", "other:")
+    write(project, {"log.ini": logging, "a folder/x.ini": INI})
     words = ("--log-config", "log.ini", "--mount", "/other=paste:a folder/x.ini#other")
     with Server(f"paste:{ini(project)}", "threading", *words, cwd=project, env=env) as server:
         assert answer(server)[0] == "first"
@@ -186,7 +171,7 @@ def test_sections(project: Path, env: dict[str, str]) -> None:
 def test_wrong_targets(
     project: Path, target: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(project, {"wrong.ini": "use = egg:shop\n", "test.ini": INI[: INI.index("[server")]})
+    write(project, {"wrong.ini": "use = egg:shop\n", "test.ini": APPLICATIONS})
     monkeypatch.chdir(project)
     monkeypatch.setattr(sys, "path", sys.path[:])
     with pytest.raises(ApplicationError, match=re.escape(said)):
@@ -202,8 +187,7 @@ def test_without_pastedeploy(project: Path, env: dict[str, str]) -> None:
 
 def test_the_development_server_watches_the_file(project: Path, env: dict[str, str]) -> None:
     """Also in a folder where nothing else is."""
-    text = INI.format(server="")
-    write(project.parent, {"etc/test.ini": text})
+    write(project.parent, {"etc/test.ini": INI})
     with Started(*DEV, "paste:../etc/test.ini#main", cwd=project, env=env) as server:
-        save(project.parent / "etc/test.ini", text.replace("first", "second"))
+        save(project.parent / "etc/test.ini", INI.replace("first", "second"))
         wait_for(lambda: answer(server)[0] == "second", "the next version")

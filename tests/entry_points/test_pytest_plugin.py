@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from textwrap import indent
@@ -235,15 +234,10 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {**installed(tmp_path / "installed"), "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}
 
 
-def run_pytest(
-    folder: Path, env: dict[str, str], *without: str
-) -> subprocess.CompletedProcess[str]:
+def passed(folder: Path, env: dict[str, str], *without: str) -> int:
+    """How many tests pass without these plugins; none fails, is skipped, or leaves an error."""
     words = [word for name in (*OTHERS, *without) for word in ("-p", f"no:{name}")]
-    return run(*PYTEST, *words, cwd=folder, env=env)
-
-
-def passed(done: subprocess.CompletedProcess[str]) -> int:
-    """How many tests have passed; none has failed, was skipped, or has left an error."""
+    done = run(*PYTEST, *words, cwd=folder, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"^(\d+) passed in [\d.]+s", done.stdout, re.MULTILINE)
     assert found, done.stdout
@@ -252,7 +246,7 @@ def passed(done: subprocess.CompletedProcess[str]) -> int:
 
 def test_the_fixtures(tmp_path: Path, env: dict[str, str]) -> None:
     write(tmp_path, {"tests/test_plain.py": PLAIN})
-    assert passed(run_pytest(tmp_path / "tests", env, "django", "flask")) == 5
+    assert passed(tmp_path / "tests", env, "django", "flask") == 5
 
 
 def test_the_guide(tmp_path: Path, env: dict[str, str]) -> None:
@@ -260,7 +254,7 @@ def test_the_guide(tmp_path: Path, env: dict[str, str]) -> None:
     _, library, fixture, _, webtest = examples("frameworks", "python")
     text = f"{GUIDE}{library}\n{fixture}\ndef test_webtest(poorhttp_server):\n"
     write(tmp_path, {"tests/test_guide.py": text + indent(webtest, "    ")})
-    assert passed(run_pytest(tmp_path / "tests", env, "django", "flask")) == 2
+    assert passed(tmp_path / "tests", env, "django", "flask") == 2
 
 
 @pytest.mark.parametrize("database", ["", pytest.param("a.db", marks=pytest.mark.full)])
@@ -268,18 +262,18 @@ def test_pytest_django(tmp_path: Path, env: dict[str, str], database: str) -> No
     """A database in memory, which is shared, and one that each thread has a connection to."""
     write(tmp_path / "project", DJANGO | {"test_live.py": PYTEST_DJANGO})
     env |= {"DATABASE": database} if database else {}
-    assert passed(run_pytest(tmp_path / "project", env, "flask")) == 4
+    assert passed(tmp_path / "project", env, "flask") == 4
 
 
 def test_pytest_django_as_it_is(tmp_path: Path, env: dict[str, str]) -> None:
     """Without the setting nothing is replaced, and the classes that are ours serve."""
     ini = "[pytest]\nDJANGO_SETTINGS_MODULE = site3.settings\n"
     write(tmp_path / "project", DJANGO | {"test_live.py": UNITTEST, "pytest.ini": ini})
-    assert passed(run_pytest(tmp_path / "project", env, "flask")) == 3
+    assert passed(tmp_path / "project", env, "flask") == 3
 
 
 def test_pytest_flask(tmp_path: Path, env: dict[str, str]) -> None:
     """pytest-flask's own server is another process, which answers with another number."""
     ini = "[pytest]\npoorhttp_live_server = true\n"
     write(tmp_path / "project", {"test_live.py": FLASK, "pytest.ini": ini})
-    assert passed(run_pytest(tmp_path / "project", env, "django")) == 2
+    assert passed(tmp_path / "project", env, "django") == 2
