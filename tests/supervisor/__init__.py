@@ -1,5 +1,6 @@
 """The main process: workers, reloads, upgrades, signals, sockets, health.
 
+reloads.py                    A reload, and what the main process says at its end
 test_admin.py                 The admin address: health checks and metrics
 test_components.py            Components of plug-ins: faults, reloads, what an upgrade hands on
 test_drain.py                 Workers end while others serve on the same socket: no request is lost
@@ -17,7 +18,6 @@ test_removed_package.py       The server's own files are removed or replaced whi
 test_restart_backoff.py       Delays between restarts of workers that end early
 test_services.py              Several services under one main process
 test_shared_imports.py        Modules that workers share, because the main process imports them
-test_signals_at_start.py      Signals to stop that arrive during the start
 test_stop_signals.py          Signals to stop at any moment: while it starts, loads, serves, ends
 test_supervisor.py            Numbers of workers, their starts and their failures
 test_systemd.py               Socket activation and notifications of systemd

@@ -7,38 +7,21 @@ import re
 import resource
 import signal
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
+from tests.supervisor.reloads import refused_reload
 from tests.support.forked_command import run_command
 from tests.support.load import Load
-from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import (
-    Program,
-    Server,
-    command,
-    patched,
-    wait_for,
-)
-from tests.testkit.versions import APP, Versions, told
-
-DOUBLE_FORK = """
-import os, time
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/orphan":
-        if os.fork() == 0:
-            if os.fork() == 0:
-                time.sleep(0.1)
-            os._exit(0)
-        os.wait()
-    start_response("200 OK", [])
-    return [b""]
-"""
-
+from tests.testkit.server import Server, patched, wait_for
+from tests.testkit.versions import Versions, told
 
 # How many
+
+
+def wait_workers(server: Server, count: int) -> None:
+    wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
 
 
 def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
@@ -54,10 +37,6 @@ def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
         # There is no less.
         wait_workers(server, 1)
         assert told(server)["version"] == "1"
-
-
-def wait_workers(server: Server, count: int) -> None:
-    wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
 
 
 # How they begin
@@ -107,25 +86,6 @@ def test_after_fork(mode: str, versions: Versions) -> None:
             assert answer["forked"] == [answer["pid"]]
 
 
-@pytest.mark.parametrize(
-    ("hook", "complaint"),
-    [
-        ("tests.apps.versioned:unforked", "has failed: RuntimeError: no work for me"),
-        ("sys:exit", "has failed: SystemExit: sys.exit(None) was called"),
-        ("tests.apps.versioned:none", "has no attribute 'none'"),
-        ("tests.apps.none:none", "there is no module tests.apps.none, in "),
-        ("tests.apps.versioned:VERSION", "is not a function"),
-        ("tests", "write it as package.module:function"),
-    ],
-)
-def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
-    options = ("--bind", "127.0.0.1:0", "--after-fork", hook)
-    done = run_command("serve", APP, *options, env={"VERSION_FILE": str(versions.path)})
-    assert done.returncode == 4
-    assert f"--after-fork: {hook}" in done.stderr
-    assert complaint in done.stderr
-
-
 # How they fail
 
 
@@ -152,26 +112,6 @@ def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) 
     assert "KeyboardInterrupt" in done.stderr
 
 
-# What it does for the system
-
-
-def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
-    app = tmp_path / "forker.py"
-    app.write_text(DOUBLE_FORK)
-    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if os.geteuid() != 0:
-        first += ["--user", "--map-root-user"]
-    words = command("serve", f"{app}:application", "--bind", "127.0.0.1:0")
-    with Program(*first, *words, env={"POORHTTP_LOG_LEVEL": "debug"}) as program:
-        url = program.wait_line()[2]
-        with urlopen(f"{url}/orphan", timeout=HANG) as answer:
-            assert answer.status == 200
-        program.wait_log("which the server did not start, has ended")
-        (init,) = children(program.process.pid)
-        os.kill(init, signal.SIGTERM)
-        assert program.wait() == 0
-
-
 def test_without_descriptors_it_goes_on(versions: Versions) -> None:
     """What cannot be done now is tried again, and those that live are left alone."""
     with versions.serve("forking", "--workers", "2") as server:
@@ -183,8 +123,7 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
         resource.prlimit(main, resource.RLIMIT_NOFILE, (used, most))
         os.kill(victim, signal.SIGKILL)
         server.wait_log("no worker can be forked: Too many open files; the next attempt is made in")
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded; the previous version keeps serving")
+        refused_reload(server)
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("a new main process cannot be started: ")
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
