@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import select
 import signal
 import socket
 import sys
@@ -17,6 +16,8 @@ from typing import Any
 import pytest
 
 from poorhttp.plugins.systemd.notifier import Notifier
+from tests.supervisor.service_manager import ServiceManager
+from tests.support.binary_upgrade import end
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
 from tests.support.tls_client import told, write
@@ -72,11 +73,18 @@ def ask(where: Any) -> Any:
 # Socket activation
 
 
+def activated(
+    app: str, sockets: Sequence[socket.socket], names: str = "", *options: str, **more: Any
+) -> Server:
+    """A server that is passed sockets, whatever it shall listen on."""
+    fds = tuple(sock.fileno() for sock in sockets)
+    more.setdefault("bind", ())
+    return Server(app, *options, inherit=fds, launcher=activator(fds, names), **more)
+
+
 def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.socket) -> None:
     """The variable of a platform does not count beside them."""
-    fds, environ = (tcp.fileno(), unix.fileno()), {"PORT": "1"}
-    start = activator(fds, "web:local")
-    with Server(SURROUNDINGS, mode, bind=(), inherit=fds, launcher=start, env=environ) as server:
+    with activated(SURROUNDINGS, (tcp, unix), "web:local", mode, env={"PORT": "1"}) as server:
         host, port = tcp.getsockname()
         assert server.urls == f"http://{host}:{port}, unix:{unix.getsockname()}"
         for where in (tcp.getsockname(), unix.getsockname()):
@@ -91,22 +99,17 @@ def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.so
 def test_one_of_those_that_were_passed(
     tcp: socket.socket, unix: socket.socket, folder: Path
 ) -> None:
-    fds = (tcp.fileno(), unix.fileno())
-    start = activator(fds, "web:local")
-    binds = ("fd:local", f"unix:{folder}/another")
-    with Server(ECHO, bind=binds, inherit=fds, launcher=start) as server:
+    sockets = (tcp, unix)
+    bind = ("fd:local", f"unix:{folder}/another")
+    with activated(ECHO, sockets, "web:local", bind=bind) as server:
         assert server.urls == f"unix:{unix.getsockname()}, unix:{folder}/another"
-    with Server(ECHO, bind=("fd:3",), inherit=fds, launcher=start) as server:
+    with activated(ECHO, sockets, "web:local", bind=("fd:3",)) as server:
         assert server.port == tcp.getsockname()[1]
 
 
 def test_one_for_tls(tcp: socket.socket, folder: Path) -> None:
-    fds = (tcp.fileno(),)
-    start = activator(fds, "web")
-    options = ("--tls-certificate", write(folder, "both.pem", certificate().issued))
-    with Server(
-        SECURE, "single", *options, bind=("https+fd:web",), inherit=fds, launcher=start
-    ) as server:
+    options = ("single", "--tls-certificate", write(folder, "both.pem", certificate().issued))
+    with activated(SECURE, [tcp], "web", *options, bind=("https+fd:web",)) as server:
         assert server.port == tcp.getsockname()[1]
         assert told(server)["scheme"] == "https"
     # It still listens: the filter that a server sets for its own sockets would drop this.
@@ -116,16 +119,15 @@ def test_one_for_tls(tcp: socket.socket, folder: Path) -> None:
 
 def test_those_for_another_process(tcp: socket.socket) -> None:
     """Variables that were left in the environment by somebody else."""
-    fds = (tcp.fileno(),)
-    with Server(SURROUNDINGS, inherit=fds, launcher=activator(fds), env={"ERROR": "1"}) as server:
+    bind = ("127.0.0.1:0",)
+    with activated(SURROUNDINGS, [tcp], bind=bind, env={"ERROR": "1"}) as server:
         assert server.port != tcp.getsockname()[1]
         found = server.get("/").json()["environ"]
         assert not [name for name in found if name.startswith("LISTEN_")]
 
 
 def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
-    fds = (tcp.fileno(),)
-    with Server(SURROUNDINGS, bind=(), inherit=fds, launcher=activator(fds)) as server:
+    with activated(SURROUNDINGS, [tcp]) as server:
         before = ask(tcp.getsockname())
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: ask(tcp.getsockname())["pid"] != before["pid"], "a new worker")
@@ -134,9 +136,7 @@ def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
         assert server.wait() == 0
         successor = ask(tcp.getsockname())["parent"]
         assert successor != server.process.pid
-        os.kill(successor, signal.SIGTERM)
-        wait_for_end(successor)
-        server.ended()
+        end(server, successor)
 
 
 def refused(fds: Sequence[int], *arguments: str) -> str:
@@ -158,8 +158,7 @@ def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
     with (folder / "file").open("w") as file:
         message = refused([tcp.fileno(), file.fileno()], "--bind", "fd:4")
         assert re.search(r"fd:4: .*non-socket; pass a listening socket", message), message
-    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
-    with netlink:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as netlink:
         assert "it is neither a TCP nor a Unix socket" in refused([netlink.fileno()])
 
 
@@ -174,39 +173,23 @@ def test_names_that_were_not_passed(tcp: socket.socket) -> None:
 # Notifications
 
 
-class Manager:
-    """What systemd has: a socket that it is told things by."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(address.replace("@", "\0", 1))
-        self.socket.settimeout(HANG)
-
-    def heard(self) -> dict[str, str]:
-        lines = self.socket.recv(4096).decode().split("\n")
-        return dict(line.split("=", 1) for line in lines)
-
-    def nothing(self) -> bool:
-        return not select.select([self.socket], [], [], 0)[0]
-
-
 @pytest.fixture(params=["path", "abstract"])
-def manager(request: pytest.FixtureRequest, folder: Path) -> Iterator[Manager]:
+def manager(
+    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ServiceManager]:
+    """One that the environment of this process names."""
     abstract = request.param == "abstract"
-    manager = Manager(f"@{secrets.token_hex(8)}" if abstract else str(folder / "notify"))
-    yield manager
-    manager.socket.close()
+    address = f"@{secrets.token_hex(8)}" if abstract else str(folder / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    with ServiceManager(address) as manager:
+        yield manager
 
 
-def test_messages_of_several_lines_and_the_end(
-    manager: Manager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_of_several_lines_and_the_end(manager: ServiceManager) -> None:
     """Those that a server sends in its life are in `test_the_life_of_a_server`."""
-    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     notifier = Notifier()
     assert "NOTIFY_SOCKET" not in os.environ, "the application must not speak for us"
-    assert notifier.environ == {"NOTIFY_SOCKET": manager.address}
+    assert notifier.environ == {"NOTIFY_SOCKET": manager.env["NOTIFY_SOCKET"]}
     assert notifier.watchdog_seconds == 0
     notifier.status("one\nMAINPID=1")
     assert manager.heard() == {"STATUS": "one MAINPID=1"}
@@ -215,9 +198,8 @@ def test_messages_of_several_lines_and_the_end(
     assert manager.nothing()
 
 
-def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_who_reads(manager: ServiceManager) -> None:
     """It must not hold us up."""
-    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     notifier = Notifier()
     for _ in range(5000):
         notifier.status("x" * 1000)
@@ -240,11 +222,7 @@ def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_watchdog(
-    microseconds: str,
-    pid: str,
-    expected: float,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    microseconds: str, pid: str, expected: float, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "notify"))
     monkeypatch.setenv("WATCHDOG_USEC", microseconds)
@@ -259,54 +237,42 @@ def test_watchdog(
     notifier.close()
 
 
-def until(manager: Manager, name: str) -> dict[str, str]:
-    """The next message that says something of `name`, between those to the watchdog."""
-    deadline = time.monotonic() + HANG
-    while time.monotonic() < deadline:
-        found = manager.heard()
-        if name in found:
-            return found
-    raise AssertionError(f"no {name} in {HANG:.0f} seconds")
-
-
 def test_the_life_of_a_server(folder: Path) -> None:
-    manager = Manager(str(folder / "notify"))
-    env = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "400000"}
-    with Server(SURROUNDINGS, "threading", "--workers", "2", env=env) as server:
-        assert until(manager, "READY")["STATUS"] == "2 workers"
+    with (
+        ServiceManager(folder / "notify") as manager,
+        Server(SURROUNDINGS, "threading", "--workers", "2", env=manager.env) as server,
+    ):
+        assert manager.until("READY")["STATUS"] == "2 workers"
         for _ in range(3):
-            until(manager, "WATCHDOG")
+            manager.until("WATCHDOG")
         variables = server.get("/").json()["environ"]
-        assert not variables.keys() & {"NOTIFY_SOCKET", "WATCHDOG_USEC"}
+        assert not variables.keys() & manager.env.keys()
         before = time.monotonic_ns() // 1000
         server.process.send_signal(signal.SIGHUP)
-        found = until(manager, "RELOADING")
+        found = manager.until("RELOADING")
         assert found["RELOADING"] == "1"
         assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
-        until(manager, "READY")
+        manager.until("READY")
         server.process.send_signal(signal.SIGUSR2)
-        successor = int(until(manager, "MAINPID")["MAINPID"])
+        successor = int(manager.until("MAINPID")["MAINPID"])
         assert successor != server.process.pid
         assert server.wait() == 0
-        until(manager, "WATCHDOG")
+        manager.until("WATCHDOG")
         os.kill(successor, signal.SIGTERM)
-        until(manager, "STOPPING")
+        manager.until("STOPPING")
         wait_for_end(successor)
         server.ended()
-    manager.socket.close()
 
 
 def test_a_process_that_serves_alone(folder: Path) -> None:
-    manager = Manager(str(folder / "notify"))
     path = folder / "pid"
     options = ("--supervisor", "off", "--pidfile", str(path), "--umask", "0027")
-    env = {"NOTIFY_SOCKET": manager.address}
-    with Server(SURROUNDINGS, "threading", *options, env=env) as server:
-        until(manager, "READY")
-        assert path.read_text() == f"{server.process.pid}\n"
-        found = server.get("/").json()
-        assert found["umask"] == 0o027
-        assert "NOTIFY_SOCKET" not in found["environ"]
-    until(manager, "STOPPING")
+    with ServiceManager(folder / "notify") as manager:
+        with Server(SURROUNDINGS, "threading", *options, env=manager.env) as server:
+            manager.until("READY")
+            assert path.read_text() == f"{server.process.pid}\n"
+            found = server.get("/").json()
+            assert found["umask"] == 0o027
+            assert "NOTIFY_SOCKET" not in found["environ"]
+        manager.until("STOPPING")
     assert not path.exists()
-    manager.socket.close()

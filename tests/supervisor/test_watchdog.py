@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.supervisor.reloads import reload
+from tests.supervisor.service_manager import ServiceManager
 from tests.support.services import Tree
 from tests.testkit.client import HANG
 from tests.testkit.process import children
@@ -19,79 +21,62 @@ from tests.testkit.versions import APP, Versions, told
 
 
 @pytest.fixture
-def ear(folder: Path) -> Iterator[socket.socket]:
-    """Where systemd listens."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
-        ear.settimeout(HANG)
-        ear.bind(str(folder / "notify"))
-        yield ear
-
-
-def wait_sign(ear: socket.socket) -> None:
-    while ear.recv(4096) != b"WATCHDOG=1":
-        pass
-
-
-def drain(ear: socket.socket) -> None:
-    ear.setblocking(False)
-    try:
-        while ear.recv(4096):
-            pass
-    except BlockingIOError:
-        ear.settimeout(HANG)
+def manager(folder: Path) -> Iterator[ServiceManager]:
+    with ServiceManager(folder / "notify") as manager:
+        yield manager
 
 
 def test_it_hears_from_us_while_workers_answer(
-    mode: str, ear: socket.socket, versions: Versions
+    mode: str, manager: ServiceManager, versions: Versions
 ) -> None:
-    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
-    with versions.serve(mode, "--workers", "2", env=env) as server:
+    with versions.serve(mode, "--workers", "2", env=manager.env) as server:
         for _ in range(3):
-            wait_sign(ear)
+            manager.until("WATCHDOG")
         one, other = children(server.process.pid)
         # One that answers is enough.
         os.kill(one, signal.SIGSTOP)
-        drain(ear)
+        manager.forget()
         for _ in range(8):
-            wait_sign(ear)
+            manager.until("WATCHDOG")
         os.kill(other, signal.SIGSTOP)
         server.wait_log("no worker answers")
-        drain(ear)
+        manager.forget()
         os.kill(other, signal.SIGCONT)
-        wait_sign(ear)
+        manager.until("WATCHDOG")
         os.kill(one, signal.SIGCONT)
         assert told(server)["version"] == "1"
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded")
-        wait_sign(ear)
+        reload(server)
+        manager.until("WATCHDOG")
 
 
-def test_a_service_of_raw_tcp_beside_another(ear: socket.socket, tmp_path: Path) -> None:
+HANDLER = """
+def handler(sock, address):
+    sock.sendall(b"begins")
+    while sock.recv(100):
+        pass
+"""
+
+
+def test_a_service_of_raw_tcp_beside_another(manager: ServiceManager, tmp_path: Path) -> None:
     """Its threads may be in handlers for ever: it is left alone, and does not speak for others."""
-    (tmp_path / "handler.py").write_text(
-        "def handler(sock, address):\n"
-        "    sock.sendall(b'begins')\n"
-        "    while sock.recv(100):\n"
-        "        pass\n"
-    )
+    (tmp_path / "handler.py").write_text(HANDLER)
     text = (
         "[http]\nmode = single\nbind = 127.0.0.1:0\n"
         f"[service:web]\ntarget = {APP}\n"
         f"[service:lines]\ntarget = tcp:{tmp_path}/handler.py:handler\n"
     )
-    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
-    with Tree(tmp_path, text, **env) as tree:
+    with Tree(tmp_path, text, **manager.env) as tree:
         with socket.create_connection(("127.0.0.1", tree.ports["lines"]), HANG) as busy:
             assert busy.recv(100) == b"begins"
-            drain(ear)
+            manager.forget()
             for _ in range(8):
-                wait_sign(ear)
+                manager.until("WATCHDOG")
             web = json.loads(tree.get("web"))["pid"]
             os.kill(web, signal.SIGSTOP)
             tree.wait_log("service web: no worker answers")
             os.kill(web, signal.SIGCONT)
-            drain(ear)
-            wait_sign(ear)
+            manager.forget()
+            manager.until("WATCHDOG")
         tree.process.terminate()
         assert tree.wait() == 0
 
