@@ -12,6 +12,7 @@ import pytest
 
 from tests.supervisor.reloads import refused_reload
 from tests.support.binary_upgrade import end, upgrade
+from tests.support.health_probe import Probe
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT
 from tests.testkit.client import HANG
@@ -21,21 +22,25 @@ from tests.testkit.versions import Versions, told
 
 
 @pytest.mark.parametrize("preload", ["off", "on"])
-def test_nothing_is_lost(mode: str, preload: str, versions: Versions, tmp_path: Path) -> None:
-    pidfile = tmp_path / "pid"
-    options = ("--preload", preload, "--pidfile", str(pidfile))
+def test_nothing_is_lost(mode: str, preload: str, versions: Versions, folder: Path) -> None:
+    """Nor does the address `admin` notice the upgrades."""
+    pidfile, admin = folder / "pid", str(folder / "admin")
+    options = ("--preload", preload, "--pidfile", str(pidfile), "--admin", f"unix:{admin}")
     with versions.serve(mode, *options) as server:
         assert int(pidfile.read_text()) == server.process.pid
-        with Load(server.port) as load:
+        with Probe(admin) as probe, Load(server.port) as load:
             for version in ("2", "3"):
                 versions.set(version)
                 pid = upgrade(server, pidfile, int(version) - 1)
                 load.wait_version(version)
+            probe.wait_more()
         load.check()
+        assert set(probe.told) == {(200, "ready")}
         assert server.process.returncode == 0
         assert len(READY.findall(server.log())) == 3
         end(server, pid)
     assert not pidfile.exists()
+    assert not os.path.exists(admin)
 
 
 def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ import pytest
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
 from poorhttp.worker.stop_signals import StopSignals
+from tests.supervisor.stops import wait_end, wait_refusing
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.library_program import LibraryProgram
-from tests.testkit.client import BadResponse, Closed, Connection
-from tests.testkit.server import Program, Server, command, mode_options, wait_for
+from tests.testkit.client import BadResponse, Closed
+from tests.testkit.server import Program, Server, command, mode_options
 
 if TYPE_CHECKING:
     from poorhttp._core import Reactor
@@ -36,19 +37,6 @@ while True:
 """
 
 
-def refuses(server: Server) -> bool:
-    """Whether nobody listens any more."""
-    try:
-        with Connection(("127.0.0.1", server.port)):
-            pass
-    except ConnectionRefusedError:
-        return True
-    except ConnectionResetError:
-        # It was about to be accepted when the port was closed.
-        pass
-    return False
-
-
 @pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, [1, 2]), indirect=["mode"])
 def test_term_during_import(mode: str, number: int, folder: Path) -> None:
     (folder / "importing.py").write_text(IMPORTING)
@@ -60,10 +48,7 @@ def test_term_during_import(mode: str, number: int, folder: Path) -> None:
         program.wait_log("importing")
         assert path.exists()
         program.process.terminate()
-        code = program.wait()
-        text = program.log()
-        assert code == 0, text
-        assert text == "importing\n"
+        assert (program.wait(), program.log()) == (0, "importing\n")
         assert not path.exists(), "the socket's file is left"
 
 
@@ -77,11 +62,10 @@ def test_port_is_closed_while_requests_are_in_flight(
         connection = server.enter(gate := tmp_path / "gate")
         signalled = os.killpg if number == signal.SIGINT else os.kill
         signalled(server.process.pid, number)
-        wait_for(lambda: refuses(server), "the closed port")
+        wait_refusing(server)
         gate.touch()
         assert connection.response().json() == "waited"
-        assert server.wait() == 0, server.log()
-        server.ended()
+        wait_end(server)
 
 
 @pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, ["1", "2"]), indirect=["mode"])
@@ -89,7 +73,7 @@ def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> 
     with Server(GATE, mode, "--workers", number) as server:
         connection = server.enter(tmp_path / "never")
         server.process.terminate()
-        wait_for(lambda: refuses(server), "the closed port")
+        wait_refusing(server)
         server.process.terminate()
         assert server.wait() == 0, server.log()
         assert f"was killed: request 1 GET /wait?{tmp_path / 'never'}\n" in server.log()
