@@ -88,7 +88,7 @@ def test_a_version_that_cannot_be_loaded(preload: str, versions: Versions) -> No
 
 
 def test_a_configuration_that_is_wrong(versions: Versions, tmp_path: Path) -> None:
-    file, pipe = tmp_path / "server.ini", tmp_path / "pipe"
+    file, pipe = tmp_path / "server.ini", tmp_path / "pipe.json"
     file.write_text("[http]\nthreads = 3\n")
     os.mkfifo(pipe)
     mistakes = {
