@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from threading import Event
@@ -21,15 +22,14 @@ from tests.testkit.server import wait_for
 NEVER = "600"
 
 
-def told(*options: str) -> tuple[str, ...]:
-    """Options with which nothing ends because of the time."""
-    return ("drain_timeout=" + NEVER, "graceful_timeout=" + NEVER, *options)
+#: Options with which nothing ends because of the time.
+PATIENT = (f"drain_timeout={NEVER}", f"graceful_timeout={NEVER}")
 
 
 @pytest.fixture
 def main(mode: str) -> Iterator[MainProcess]:
     """A main process whose workers are patient."""
-    with MainProcess(mode, *told()) as process:
+    with MainProcess(mode, *PATIENT) as process:
         yield process
 
 
@@ -206,7 +206,7 @@ def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
 
 
 def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:
-    with MainProcess(mode, *told("recycle_after=3")) as main:
+    with MainProcess(mode, *PATIENT, "recycle_after=3") as main:
         pid = main.start()
         connection = opened(main)
         connection.request("GET", "/2")
@@ -231,16 +231,24 @@ class Clients:
         self.enough = Event()
         self.answers = 0
 
-    def kept(self, most: int) -> None:
-        """One request after another on a connection, with a body if `most` octets are allowed."""
+    def kept(self, at_once: int, most: int = 1) -> None:
+        """So many requests at once on a connection, again and again, with less than `most` octets.
+
+        Whoever is told that it is closed goes on with another one.
+        """
         while not self.enough.is_set():
             with Connection(("127.0.0.1", self.main.port)) as connection:
                 for number in count():
-                    body = b"x" * (number * 997 % most) if most else None
-                    answer = connection.request("POST" if most else "GET", "/", body=body)
-                    assert answer.status == 200
-                    self.answers += 1
-                    if answer.get("Connection") == "close" or self.enough.wait(self.pause):
+                    body = b"x" * (number * 997 % most)
+                    method = b"POST" if body else b"GET"
+                    head = b"%b / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+                    connection.send((head % (method, len(body)) + body) * at_once)
+                    answers = [connection.response() for _ in range(at_once)]
+                    assert [answer.status for answer in answers] == [200] * at_once
+                    *others, closing = [answer.get("Connection") for answer in answers]
+                    assert others == [None] * (at_once - 1)
+                    self.answers += at_once
+                    if closing == "close" or self.enough.wait(self.pause):
                         break
 
     def once(self) -> None:
@@ -249,18 +257,6 @@ class Clients:
                 connection.request("GET", "/", "Connection: close")
                 assert connection.at_end()
                 self.answers += 1
-
-    def pipelines(self) -> None:
-        """Five requests at once, again and again."""
-        while not self.enough.is_set():
-            with Connection(("127.0.0.1", self.main.port)) as connection:
-                closing = None
-                while closing is None and not self.enough.wait(self.pause):
-                    connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 5)
-                    told = [connection.response().get("Connection") for _ in range(5)]
-                    assert told[:4] == [None] * 4
-                    closing = told[4]
-                    self.answers += 5
 
 
 @pytest.mark.each_mode
@@ -272,10 +268,8 @@ def test_nothing_is_lost_while_workers_come_and_go(mode: str, rounds: int, pause
         clients = Clients(main, pause)
         workers = [main.start(), main.start()]
         kinds: list[Callable[[], None]] = [
-            lambda: clients.kept(0),
-            lambda: clients.kept(30_000),
-            clients.once,
-            clients.pipelines,
+            *(partial(clients.kept, 1), partial(clients.kept, 1, 30_000)),
+            *(partial(clients.kept, 5), clients.once),
         ]
         running = [pool.submit(kind) for kind in kinds for _ in range(4)]
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.supervisor.reloads import reload
 from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import Connection
@@ -144,15 +145,11 @@ def test_workers_have_what_requests_have_left(tmp_path: Path) -> None:
         server.ask_until("reforked 3 workers", 2)
         first, second = server.begun()
         server.wait_settled()
-        assert not lives(first)
-        assert not lives(second)
+        assert not any(map(lives, (first, second)))
         pid, same_depth, paths, events = server.ask_on(server.connect())
         assert paths > 10
         came_from = [
-            f"forked {first}",
-            f"finished {first}",
-            f"forked {second}",
-            f"finished {second}",
+            f"{what} {each}" for each in (first, second) for what in ("forked", "finished")
         ]
         assert events == [*came_from, f"forked {pid}"]
         assert same_depth == depth
@@ -204,8 +201,7 @@ def test_a_reload_while_a_worker_finishes(tmp_path: Path) -> None:
         held = server.hold()
         server.ask_until(BEGUN)
         before = set(children(server.process.pid))
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded: the new version serves")
+        reload(server)
         server.gate.touch()
         assert [connection.response().status for connection in held] == [200] * len(held)
         assert not server.wait_settled() & before

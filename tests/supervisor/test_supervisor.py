@@ -6,10 +6,12 @@ import os
 import re
 import resource
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, Backoff
 from tests.supervisor.reloads import refused_reload
 from tests.support.forked_command import run_command
 from tests.support.load import Load
@@ -89,16 +91,73 @@ def test_after_fork(mode: str, versions: Versions) -> None:
 # How they fail
 
 
-def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
+#: One every half minute.
+WEEK = 7 * 24 * 3600 // 30
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_pause_of_5000_failures(clock: list[float]) -> None:
+    pauses = []
+    early = Backoff()
+    for _ in range(5000):
+        early.fail()
+        pauses.append(early.pause)
+    assert pauses == [1, 2, 4, 8, 16, *[LONGEST_PAUSE] * 4995]
+    early.succeed()
+    early.fail()
+    assert early.pause == 1
+
+
+def test_a_week_is_not_a_flood(clock: list[float]) -> None:
+    early = Backoff()
+    logged = 0
+    for _ in range(WEEK):
+        logged += early.fail()
+        clock[0] = early.until
+    assert early.count == WEEK
+    # One in an hour.
+    assert LOGGED + 160 < logged <= LOGGED + 168
+
+
+def test_what_is_said() -> None:
+    early = Backoff()
+    assert early.fail()
+    assert early.text() == ""
+    assert early.fail()
+    assert early.text().endswith("(2 in a row have died early)")
+    for _ in range(LOGGED - 2):
+        assert early.fail()
+    assert "; from now on this is said every 60 minutes)" in early.text()
+    assert not early.fail()
+
+
+@pytest.mark.parametrize(
+    ("options", "version", "why"),
+    [((), "mortal", "was killed by SIGKILL"), (("--preload",), "broken", "this version is broken")],
+)
+def test_a_worker_that_cannot_begin_for_some_time(
+    options: tuple[str, ...], version: str, why: str, versions: Versions
+) -> None:
+    """The others are left alone. It is tried again, and that all serve again is said."""
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with versions.serve("forking", "--workers", "2", launcher=launcher) as server:
+    with versions.serve("forking", "--workers", "2", *options, launcher=launcher) as server:
+        # And no preloader any more.
+        wait_workers(server, 2)
         survivor, victim = children(server.process.pid)
-        versions.set("mortal")
+        versions.set(version)
         os.kill(victim, signal.SIGKILL)
         server.wait_log("(3 in a row have died early)")
+        server.wait_log(why)
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
         versions.set("2")
         wait_for(lambda: told(server)["version"] == "2", "the worker that is mended")
+        server.wait_log("all workers serve again; ")
 
 
 @pytest.mark.parametrize("supervisor", ["on", "off"])
@@ -138,3 +197,49 @@ def test_signals_while_the_server_drains_are_logged(mode: str) -> None:
         for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
             server.process.send_signal(number)
             server.wait_log(f"{number.name} has no effect: the server is drained")
+
+
+# How they are stopped (SIGSTOP)
+
+
+def waiting(seconds: float) -> tuple[str, ...]:
+    """Start the server as it would be if a process might be stopped for so long."""
+    return patched("poorhttp.supervisor.worker_handle", STOPPED=seconds)
+
+
+def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests")
+        server.wait_log(f"worker {pid} is still stopped (SIGSTOP), and is killed")
+        server.wait_log(f"worker {pid} was killed by SIGKILL and is replaced")
+        assert told(server)["pid"] != pid
+
+
+@pytest.mark.parametrize("verb", ["serve", "dev"])
+def test_a_worker_that_goes_on_is_left_alone(verb: str, versions: Versions) -> None:
+    seconds = 3600 if verb == "serve" else 0
+    with versions.serve("threading", verb=verb, launcher=waiting(seconds)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests until")
+        if verb == "serve":
+            server.wait_log("and is killed")
+        os.kill(pid, signal.SIGCONT)
+        server.wait_log(f"worker {pid} continues")
+        assert told(server)["pid"] == pid
+        assert ("and is killed" in server.log()) == (verb == "serve")
+
+
+def test_a_preloader_that_is_stopped_is_replaced(versions: Versions) -> None:
+    """The main process does not wait for it."""
+    options = ("--workers", "1", "--preload", "--max-lifetime", "86400")
+    with versions.serve("single", *options, launcher=waiting(0.2)) as server:
+        worker = told(server)["pid"]
+        (preloader,) = set(children(server.process.pid)) - {worker}
+        os.kill(preloader, signal.SIGSTOP)
+        server.wait_log("the process that has loaded the application is still stopped (SIGSTOP)")
+        server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: told(server)["pid"] != worker, "another worker")

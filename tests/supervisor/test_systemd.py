@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -16,14 +17,17 @@ from typing import Any
 import pytest
 
 from poorhttp.plugins.systemd.notifier import Notifier
+from tests.supervisor.reloads import reload
 from tests.supervisor.service_manager import ServiceManager
+from tests.support import tls_client
 from tests.support.binary_upgrade import end
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
-from tests.support.tls_client import told, write
+from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection
-from tests.testkit.process import wait_for_end
+from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.versions import APP, Versions, told
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
@@ -108,10 +112,14 @@ def test_one_of_those_that_were_passed(
 
 
 def test_one_for_tls(tcp: socket.socket, folder: Path) -> None:
-    options = ("single", "--tls-certificate", write(folder, "both.pem", certificate().issued))
+    options = (
+        "single",
+        "--tls-certificate",
+        tls_client.write(folder, "both.pem", certificate().issued),
+    )
     with activated(SECURE, [tcp], "web", *options, bind=("https+fd:web",)) as server:
         assert server.port == tcp.getsockname()[1]
-        assert told(server)["scheme"] == "https"
+        assert tls_client.told(server)["scheme"] == "https"
     # It still listens: the filter that a server sets for its own sockets would drop this.
     with socket.create_connection(tcp.getsockname(), HANG):
         pass
@@ -211,6 +219,52 @@ def test_nobody_who_reads(manager: ServiceManager) -> None:
     assert all(message == {"STATUS": "x" * 1000} for message in heard)
 
 
+@pytest.fixture
+def notified(folder: Path) -> Iterator[ServiceManager]:
+    with ServiceManager(folder / "notify") as manager:
+        yield manager
+
+
+def test_the_life_of_a_server(notified: ServiceManager) -> None:
+    with Server(SURROUNDINGS, "threading", "--workers", "2", env=notified.env) as server:
+        assert notified.until("READY")["STATUS"] == "2 workers"
+        for _ in range(3):
+            notified.until("WATCHDOG")
+        variables = server.get("/").json()["environ"]
+        assert not variables.keys() & notified.env.keys()
+        before = time.monotonic_ns() // 1000
+        server.process.send_signal(signal.SIGHUP)
+        found = notified.until("RELOADING")
+        assert found["RELOADING"] == "1"
+        assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
+        notified.until("READY")
+        server.process.send_signal(signal.SIGUSR2)
+        successor = int(notified.until("MAINPID")["MAINPID"])
+        assert successor != server.process.pid
+        assert server.wait() == 0
+        notified.until("WATCHDOG")
+        os.kill(successor, signal.SIGTERM)
+        notified.until("STOPPING")
+        wait_for_end(successor)
+        server.ended()
+
+
+def test_a_process_that_serves_alone(notified: ServiceManager, folder: Path) -> None:
+    path = folder / "pid"
+    options = ("--supervisor", "off", "--pidfile", str(path), "--umask", "0027")
+    with Server(SURROUNDINGS, "threading", *options, env=notified.env) as server:
+        notified.until("READY")
+        assert path.read_text() == f"{server.process.pid}\n"
+        found = server.get("/").json()
+        assert found["umask"] == 0o027
+        assert "NOTIFY_SOCKET" not in found["environ"]
+    notified.until("STOPPING")
+    assert not path.exists()
+
+
+# The watchdog
+
+
 @pytest.mark.parametrize(
     ("microseconds", "pid", "expected"),
     [
@@ -221,7 +275,7 @@ def test_nobody_who_reads(manager: ServiceManager) -> None:
         ("", "", 0.0),
     ],
 )
-def test_watchdog(
+def test_its_variables(
     microseconds: str, pid: str, expected: float, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "notify"))
@@ -237,42 +291,56 @@ def test_watchdog(
     notifier.close()
 
 
-def test_the_life_of_a_server(folder: Path) -> None:
-    with (
-        ServiceManager(folder / "notify") as manager,
-        Server(SURROUNDINGS, "threading", "--workers", "2", env=manager.env) as server,
-    ):
-        assert manager.until("READY")["STATUS"] == "2 workers"
+def test_it_hears_from_us_while_workers_answer(
+    mode: str, notified: ServiceManager, versions: Versions
+) -> None:
+    with versions.serve(mode, "--workers", "2", env=notified.env) as server:
         for _ in range(3):
-            manager.until("WATCHDOG")
-        variables = server.get("/").json()["environ"]
-        assert not variables.keys() & manager.env.keys()
-        before = time.monotonic_ns() // 1000
-        server.process.send_signal(signal.SIGHUP)
-        found = manager.until("RELOADING")
-        assert found["RELOADING"] == "1"
-        assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
-        manager.until("READY")
-        server.process.send_signal(signal.SIGUSR2)
-        successor = int(manager.until("MAINPID")["MAINPID"])
-        assert successor != server.process.pid
-        assert server.wait() == 0
-        manager.until("WATCHDOG")
-        os.kill(successor, signal.SIGTERM)
-        manager.until("STOPPING")
-        wait_for_end(successor)
-        server.ended()
+            notified.until("WATCHDOG")
+        one, other = children(server.process.pid)
+        # One that answers is enough.
+        os.kill(one, signal.SIGSTOP)
+        notified.forget()
+        for _ in range(8):
+            notified.until("WATCHDOG")
+        os.kill(other, signal.SIGSTOP)
+        server.wait_log("no worker answers")
+        notified.forget()
+        os.kill(other, signal.SIGCONT)
+        notified.until("WATCHDOG")
+        os.kill(one, signal.SIGCONT)
+        assert told(server)["version"] == "1"
+        reload(server)
+        notified.until("WATCHDOG")
 
 
-def test_a_process_that_serves_alone(folder: Path) -> None:
-    path = folder / "pid"
-    options = ("--supervisor", "off", "--pidfile", str(path), "--umask", "0027")
-    with ServiceManager(folder / "notify") as manager:
-        with Server(SURROUNDINGS, "threading", *options, env=manager.env) as server:
-            manager.until("READY")
-            assert path.read_text() == f"{server.process.pid}\n"
-            found = server.get("/").json()
-            assert found["umask"] == 0o027
-            assert "NOTIFY_SOCKET" not in found["environ"]
-        manager.until("STOPPING")
-    assert not path.exists()
+HANDLER = """
+def handler(sock, address):
+    sock.sendall(b"begins")
+    while sock.recv(100):
+        pass
+"""
+
+
+def test_a_service_of_raw_tcp_beside_another(notified: ServiceManager, tmp_path: Path) -> None:
+    """Its threads may be in handlers for ever: it is left alone, and does not speak for others."""
+    (tmp_path / "handler.py").write_text(HANDLER)
+    text = (
+        "[http]\nmode = single\nbind = 127.0.0.1:0\n"
+        f"[service:web]\ntarget = {APP}\n"
+        f"[service:lines]\ntarget = tcp:{tmp_path}/handler.py:handler\n"
+    )
+    with Tree(tmp_path, text, **notified.env) as tree:
+        with socket.create_connection(("127.0.0.1", tree.ports["lines"]), HANG) as busy:
+            assert busy.recv(100) == b"begins"
+            notified.forget()
+            for _ in range(8):
+                notified.until("WATCHDOG")
+            web = json.loads(tree.get("web"))["pid"]
+            os.kill(web, signal.SIGSTOP)
+            tree.wait_log("service web: no worker answers")
+            os.kill(web, signal.SIGCONT)
+            notified.forget()
+            notified.until("WATCHDOG")
+        tree.process.terminate()
+        assert tree.wait() == 0
