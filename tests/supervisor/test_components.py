@@ -447,9 +447,7 @@ def test_descriptors_of_the_server_that_are_closed(
         server.kill()
 
 
-def test_programs_and_threads_that_are_left_running(
-    install: Install,
-) -> None:
+def test_programs_and_threads_that_are_left_running(install: Install) -> None:
     """Python would wait for a thread at the end."""
     changes = ("deaf", "thread")
     env = install(CHANGING, **{change: change for change in changes})
@@ -618,9 +616,7 @@ class Writable(Component):
 """
 
 
-def test_components_that_keep_the_main_process_from_waiting(
-    install: Install,
-) -> None:
+def test_components_that_keep_the_main_process_from_waiting(install: Install) -> None:
     """Each is named, and switched off if it goes on."""
     why = {
         "Past": "what `due` returned has passed",
