@@ -23,24 +23,29 @@ from tests.testkit.versions import Versions, told
 
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_nothing_is_lost(mode: str, preload: str, versions: Versions, folder: Path) -> None:
-    """Nor does the address `admin` notice the upgrades."""
-    pidfile, admin = folder / "pid", str(folder / "admin")
+    """Nor does the address `admin` notice the upgrades, and Unix sockets go along."""
+    pidfile, admin, path = folder / "pid", str(folder / "admin"), folder / "socket"
     options = ("--preload", preload, "--pidfile", str(pidfile), "--admin", f"unix:{admin}")
-    with versions.serve(mode, *options) as server:
+    bind = ("127.0.0.1:0", f"unix:{path}")
+    with versions.serve(mode, *options, bind=bind) as server:
+        file = path.stat().st_ino
         assert int(pidfile.read_text()) == server.process.pid
         with Probe(admin) as probe, Load(server.port) as load:
             for version in ("2", "3"):
                 versions.set(version)
                 pid = upgrade(server, pidfile, int(version) - 1)
+                assert path.stat().st_ino == file
                 load.wait_version(version)
             probe.wait_more()
         load.check()
         assert set(probe.told) == {(200, "ready")}
         assert server.process.returncode == 0
         assert len(READY.findall(server.log())) == 3
+        os.kill(pid, signal.SIGHUP)
+        server.wait_log("reloaded")
+        assert path.stat().st_ino == file
         end(server, pid)
-    assert not pidfile.exists()
-    assert not os.path.exists(admin)
+    assert os.listdir(folder) == []
 
 
 def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: Path) -> None:
@@ -55,20 +60,6 @@ def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: 
             load.wait_version("3")
         load.check()
         end(server, pid)
-
-
-def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path) -> None:
-    path, pidfile = folder / "socket", tmp_path / "pid"
-    bind = ("127.0.0.1:0", f"unix:{path}")
-    with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
-        file = path.stat().st_ino
-        pid = upgrade(server, pidfile)
-        assert path.stat().st_ino == file
-        os.kill(pid, signal.SIGHUP)
-        server.wait_log("reloaded")
-        assert path.stat().st_ino == file
-        end(server, pid)
-    assert not path.exists()
 
 
 def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:

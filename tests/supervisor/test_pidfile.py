@@ -73,8 +73,7 @@ def test_written_and_removed(folder: Path, umask: int) -> None:
         os.umask(before)
     assert path.read_text() == f"{os.getpid()}\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    child = os.fork()
-    if child == 0:
+    if (child := os.fork()) == 0:
         # It has the descriptor too, but neither the lock nor the right to remove the file.
         file.remove()
         os._exit(0)

@@ -74,19 +74,18 @@ class Application(Server):
         self._asked = 0
 
     def ask(self) -> tuple[int, int, int, list[str]]:
-        """The process of a worker, its depth of calls, the paths that it knows, and its events."""
-        with self.connect() as connection:
-            return self.ask_on(connection)
+        """The process of a worker, its depth of calls, the paths that it knows, and its events.
 
-    def ask_on(self, connection: Connection) -> tuple[int, int, int, list[str]]:
-        """The same, on a connection that stays open."""
+        The connection stays open.
+        """
         self._asked += 1
-        words = connection.request("GET", f"/{self._asked}").body.decode().split(" ", 3)
+        words = self.connect().request("GET", f"/{self._asked}").body.decode().split(" ", 3)
         return int(words[0]), int(words[1]), int(words[2]), words[3].split(",")
 
     def ask_until(self, text: str, times: int = 1) -> None:
         def asked() -> bool:
-            self.ask()
+            self._asked += 1
+            assert self.get(f"/{self._asked}").status == 200
             return self.log().count(text) >= times
 
         wait_for(asked, f"{text!r} in the log {times} times")
@@ -139,14 +138,14 @@ def test_workers_have_what_requests_have_left(tmp_path: Path) -> None:
     """Hooks are called in each process; neither calls nor descriptors pile up."""
     hooks = ("--after-fork", "reforked:after_fork", "--before-refork", "reforked:before_refork")
     with Application(tmp_path, "threading", *hooks, "--refork-after", "10 10") as server:
-        pid, depth, _, events = server.ask_on(server.connect())
+        pid, depth, _, events = server.ask()
         files = len(opened(pid))
         assert events == [f"forked {pid}"]
         server.ask_until("reforked 3 workers", 2)
         first, second = server.begun()
         server.wait_settled()
         assert not any(map(lives, (first, second)))
-        pid, same_depth, paths, events = server.ask_on(server.connect())
+        pid, same_depth, paths, events = server.ask()
         assert paths > 10
         came_from = [
             f"{what} {each}" for each in (first, second) for what in ("forked", "finished")
