@@ -59,17 +59,17 @@ class Draining(Server):
         patient = () if "--drain-timeout" in options else ("--drain-timeout", NEVER)
         words = ("--hook-worker-exit", "app:exited", "--admin", f"unix:{self.admin}")
         super().__init__("app.py", mode, *words, *one, *patient, *options, cwd=folder, **more)
+        self.sockets = {link for link in opened(self.process.pid) if "socket:" in link}
 
     def pids(self) -> list[int]:
-        """The workers that listen, without the processes that call hooks and answer at `admin`."""
-        found = {pid: psutil.Process(pid).name() for pid in children(self.process.pid)}
-        return [pid for pid, name in found.items() if self.listens(pid) and "worker" in name]
+        """The workers that listen."""
+        return [pid for pid in children(self.process.pid) if self.listens(pid)]
 
     def listens(self, pid: int) -> bool:
-        """Whether a worker listens: it shares the socket with the main process."""
-        with suppress(OSError):
-            shared = {*opened(pid)} & {*opened(self.process.pid)}
-            return any(link.startswith("socket:") for link in shared)
+        """Whether it is a worker that listens: it has the socket of the main process."""
+        with suppress(OSError, psutil.NoSuchProcess):
+            is_worker = "worker" in psutil.Process(pid).name()
+            return is_worker and not self.sockets.isdisjoint(opened(pid))
         return False
 
     def replace(self, pid: int) -> int:
@@ -335,8 +335,10 @@ class Clients:
 def test_nothing_is_lost_while_workers_come_and_go(
     mode: str, rounds: int, pause: float, folder: Path
 ) -> None:
-    options = ("--workers", "2", "--drain-timeout", "0.1")
-    with Draining(folder, mode, *options) as server, ThreadPoolExecutor(16) as pool:
+    with (
+        Draining(folder, mode, "--workers", "2") as server,
+        ThreadPoolExecutor(16) as pool,
+    ):
         clients = Clients(server, pause)
         kinds: list[Callable[[], None]] = [
             *(partial(clients.kept, 1), partial(clients.kept, 1, 30_000)),
