@@ -16,7 +16,8 @@ def end_of_reload(server: Program) -> str:
     start = server.log_size()
     server.process.send_signal(signal.SIGHUP)
     wait_for(lambda: ENDED.search(server.log(start)), "the end of the reload")
-    return ENDED.findall(server.log(start))[0]
+    found: list[str] = ENDED.findall(server.log(start))
+    return found[0]
 
 
 def reload(server: Program) -> None:

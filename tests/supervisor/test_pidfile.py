@@ -78,6 +78,7 @@ def test_written_and_removed(folder: Path, umask: int) -> None:
         file.remove()
         os._exit(0)
     os.waitpid(child, 0)
+    assert path.exists(), "a child removed the file of its parent"
     # After a reload that did not change it.
     file.write()
     assert os.listdir(folder) == ["pid"]
