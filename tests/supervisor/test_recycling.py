@@ -12,14 +12,19 @@ from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
 JITTERED = ("--max-requests", "20", "--max-requests-jitter", "5", "--drain-timeout", "0.2")
+PRELOADED = (*JITTERED, "--preload")
+BEGUN = "it has begun max_requests requests"
 
 
 @pytest.mark.parametrize(
     ("mode", "options", "workers", "why"),
     [
-        ("forking", JITTERED, 4, "it has begun max_requests requests"),
-        ("threading", (*JITTERED, "--preload"), 4, "it has begun max_requests requests"),
-        ("gevent", JITTERED, 4, "it has begun max_requests requests"),
+        ("forking", JITTERED, 4, BEGUN),
+        ("threading", PRELOADED, 4, BEGUN),
+        ("gevent", JITTERED, 4, BEGUN),
+        pytest.param("forking", PRELOADED, 4, BEGUN, marks=pytest.mark.full),
+        pytest.param("threading", JITTERED, 4, BEGUN, marks=pytest.mark.full),
+        pytest.param("gevent", PRELOADED, 4, BEGUN, marks=pytest.mark.full),
         ("threading", ("--max-lifetime", "0.5"), 3, "max_lifetime is over"),
         ("single", ("--max-rss", "1M"), 2, "MiB (max_rss)"),
     ],
