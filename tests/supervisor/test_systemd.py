@@ -169,8 +169,6 @@ def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as netlink:
         assert "it is neither a TCP nor a Unix socket" in refused([netlink.fileno()])
 
-
-def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     message = refused([tcp.fileno(), tcp.fileno()], "--bind", "fd:wep")
     assert message.endswith("passed no socket of that name; it passed fd:web, fd:local\n")
     done = run_command("check", ECHO, "--bind", "fd:web")
