@@ -192,8 +192,9 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
             assert wait_status(("127.0.0.1", server.port), 503) == NOT_READY
             assert server.get("/process").json()["pid"] not in before
         # Neither a reload nor an upgrade begins now.
-        server.process.send_signal(signal.SIGHUP)
-        server.process.send_signal(signal.SIGUSR2)
+        for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
+            server.process.send_signal(number)
+            server.wait_log(f"{number.name} has no effect: the server is drained")
         assert ask(("127.0.0.1", server.port))[0] == 503
         server.process.send_signal(signal.SIGTERM)
         wait_refusing(server)
