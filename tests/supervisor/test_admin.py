@@ -180,7 +180,8 @@ def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
 
 def test_not_ready_while_draining(mode: str, admin: Admin, tmp_path: Path) -> None:
     """It tells until the end."""
-    with Server(GATE, mode, *admin.options, "--drain-delay", NEVER) as server:
+    options = ("--workers", "2", "--drain-delay", NEVER)
+    with Server(GATE, mode, *admin.options, *options) as server:
         assert ask(admin.path) == (200, "ready")
         busy = server.enter(gate := tmp_path / "gate")
         server.process.send_signal(signal.SIGTERM)
