@@ -50,7 +50,11 @@ def exited(worker):
 
 
 class Draining(Server):
-    """A server of this application, whose workers can be replaced; with a patient one."""
+    """A server of this application, whose workers can be replaced.
+
+    If options do not say otherwise, it has one, for which idle connections are never silent for too
+    long.
+    """
 
     def __init__(self, folder: Path, mode: str, *options: str, **more: Any) -> None:
         (folder / "app.py").write_text(APP)
@@ -300,18 +304,16 @@ class Clients:
         self.enough = Event()
         self.answers = 0
 
-    def kept(self, at_once: int, most: int = 1) -> None:
-        """So many requests at once on a connection, again and again, with less than `most` octets.
-
-        Whoever is told that it is closed goes on with another one.
-        """
-        while not self.enough.is_set():
+    def ask(self, at_once: int = 1, most: int = 1, field: bytes = b"") -> None:
+        """Send so many requests at once, of less than `most` octets, again and again."""
+        while not self.enough.wait(self.pause):
             with Connection(("127.0.0.1", self.server.port)) as connection:
+                closing = None
                 for number in count():
                     body = b"x" * (number * 997 % most)
+                    head = b"%b / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%b\r\n"
                     method = b"POST" if body else b"GET"
-                    head = b"%b / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
-                    connection.send((head % (method, len(body)) + body) * at_once)
+                    connection.send((head % (method, len(body), field) + body) * at_once)
                     answers = [connection.response() for _ in range(at_once)]
                     assert [answer.status for answer in answers] == [200] * at_once
                     *others, closing = [answer.get("Connection") for answer in answers]
@@ -319,13 +321,7 @@ class Clients:
                     self.answers += at_once
                     if closing == "close" or self.enough.wait(self.pause):
                         break
-
-    def once(self) -> None:
-        while not self.enough.wait(self.pause):
-            with Connection(("127.0.0.1", self.server.port)) as connection:
-                connection.request("GET", "/", "Connection: close")
-                assert connection.at_end()
-                self.answers += 1
+                assert closing is None or connection.at_end()
 
 
 @pytest.mark.each_mode
@@ -341,8 +337,8 @@ def test_nothing_is_lost_while_workers_come_and_go(
     ):
         clients = Clients(server, pause)
         kinds: list[Callable[[], None]] = [
-            *(partial(clients.kept, 1), partial(clients.kept, 1, 30_000)),
-            *(partial(clients.kept, 5), clients.once),
+            *(clients.ask, partial(clients.ask, most=30_000), partial(clients.ask, at_once=5)),
+            partial(clients.ask, field=b"Connection: close\r\n"),
         ]
         running = [pool.submit(kind) for kind in kinds for _ in range(4)]
         try:
