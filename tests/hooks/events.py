@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socketserver import BaseServer
 from typing import Any
 
-import pytest
-
-from tests.testkit.client import HANG
 from tests.testkit.process import workers
-from tests.testkit.server import ROOT, Server, wait_for
+from tests.testkit.server import Server, wait_for
 
 APP = "tests.apps.hooked:application"
 
@@ -27,12 +22,6 @@ ALL = tuple(
     for word in (f"--hook-{name.replace('_', '-')}", f"tests.apps.hooked:{name}")
 )
 
-#: Modes of a test that takes long: only one of them is in the quick level.
-IN_FULL = (
-    *("threading", pytest.param("forking", marks=pytest.mark.full)),
-    pytest.param("gevent", marks=pytest.mark.full),
-)
-
 Event = dict[str, Any]
 
 
@@ -41,10 +30,17 @@ class Hooked(Server):
 
     def __init__(self, folder: Path, mode: str, *options: str, **more: Any) -> None:
         self.path = folder / "events"
+        self.asked = 0
         env = {"HOOKS_LOG": str(self.path), **more.pop("env", {})}
         # Events tell whether their process has imported gevent, which one that forks has.
         self.forks = mode != "gevent"
         super().__init__(more.pop("app", APP), mode, *options, env=env, **more)
+
+    def ask(self, times: int, path: str = "/{}") -> None:
+        """Send requests, each with its number in the path, and have them answered."""
+        for _ in range(times):
+            self.asked += 1
+            assert self.get(path.format(self.asked)).status == 200
 
     def events(self, hook: str = "") -> list[Event]:
         """All events so far, or those of one hook."""
@@ -57,11 +53,24 @@ class Hooked(Server):
         wait_for(lambda: len(self.events(hook)) >= times, f"{times} events of {hook}")
         return self.events(hook)
 
+    def wait_ends(self, *pids: int) -> None:
+        """Wait until the ends of these workers were told."""
+        wait_for(lambda: {*pids} <= {*self.values("worker_exit", "pid")}, f"the ends of {pids}")
+
+    def values(self, hook: str, name: str) -> list[Any]:
+        """What the events of a hook have as `name`."""
+        return [each[name] for each in self.events(hook)]
+
     def pids(self) -> list[int]:
         """The workers, in the order of their numbers."""
         alive = workers(self.process.pid)
         starts = {each["pid"]: each["number"] for each in self.events("worker_start")}
         return sorted((pid for pid in alive if pid in starts), key=lambda pid: starts[pid])
+
+    def wait_workers(self) -> list[int]:
+        """Wait until there are two workers, which have begun; their processes."""
+        wait_for(lambda: len(self.pids()) == 2, "two workers")
+        return self.pids()
 
     def kill_worker(self, number: int = 1) -> int:
         """Kill a worker; its process."""
@@ -69,10 +78,12 @@ class Hooked(Server):
         os.kill(pid, signal.SIGKILL)
         return pid
 
-    def reload(self, times: int = 1) -> None:
-        """Have it reload, the so manyeth time."""
+    def reload(self) -> None:
+        """Have it reload."""
+        said = "reloaded: the new version serves"
+        times = self.log().count(said)
         self.process.send_signal(signal.SIGHUP)
-        self.wait_log("reloaded: the new version serves", times)
+        self.wait_log(said, times + 1)
 
 
 @contextmanager
@@ -82,23 +93,3 @@ def hooked(folder: Path, mode: str, *options: str, **more: Any) -> Iterator[Hook
     with Hooked(folder, mode, *every, **more) as server:
         server.wait_events("server_ready")
         yield server
-
-
-@contextmanager
-def serving(server: BaseServer) -> Iterator[None]:
-    """Have a server of what hooks and agents send answer in a thread."""
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join(HANG)
-        server.server_close()
-
-
-def recipe(module: str, folder: Path) -> None:
-    """Write a module of docs/guides/hooks.md into a folder."""
-    text = (ROOT / "docs/guides/hooks.md").read_text(encoding="utf-8")
-    code = text.split(f"```python\n# {module}.py\n")[1].split("```")[0]
-    (folder / f"{module}.py").write_text(code)

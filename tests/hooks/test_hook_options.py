@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from tests.support.failure import says
+from tests.support.forked_command import run_command
 
 
 def load(path: Path, text: str, **environ: str) -> list[Settings]:
@@ -52,14 +54,10 @@ def test_the_section(tmp_path: Path) -> None:
         ("[service:a]\nhook_reload = a:b", '2: "hook_reload" is for all services; write it in'),
     ],
 )
-def test_mistakes(
-    text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("x.ini").write_text(text)
+def test_mistakes(text: str, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
-        loader.load({}, {}, "x.ini")
-    assert str(raised.value).startswith(f"x.ini:{complaint}")
+        load(tmp_path, text)
+    assert str(raised.value).replace(f"{tmp_path}/", "").startswith(f"x.ini:{complaint}")
 
 
 @pytest.mark.parametrize(
@@ -82,8 +80,27 @@ def test_check(function: str, complaint: str, tmp_path: Path) -> None:
     assert complaint in said
 
 
+@pytest.mark.parametrize(
+    ("option", "function", "complaint"),
+    [
+        ("after-fork", "tests.apps.versioned:unforked", "has failed: RuntimeError: no work for me"),
+        ("after-fork", "sys:exit", "has failed: SystemExit: sys.exit(None) was called"),
+        ("after-fork", "tests.apps.versioned:none", "has no attribute 'none'"),
+        ("after-fork", "tests", "write it as package.module:function"),
+        ("hook-worker-start", "tests.apps.hooked:fail", "has failed: RuntimeError: not this time"),
+    ],
+)
+def test_a_worker_whose_start_fails(option: str, function: str, complaint: str) -> None:
+    """It does not serve."""
+    words = ("serve", "tests.apps.hooked", "--bind", "127.0.0.1:0", f"--{option}", function)
+    done = run_command(*words, env={"VERSION_FILE": os.devnull})
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"poorhttp: --{option}: {function}")
+    assert complaint in done.stderr
+
+
 @pytest.mark.parametrize("name", ["worker_timeout", "reload"])
-def test_what_needs_a_main_process(name: str, tmp_path: Path) -> None:
+def test_what_needs_a_main_process(name: str) -> None:
     """Not silently ignored."""
     flag = f"--hook-{name.replace('_', '-')}"
     words = ("serve", "tests.apps.hooked", "--bind", "127.0.0.1:0", "--supervisor=off")

@@ -16,10 +16,8 @@ from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.process import children, lives, opened
 from tests.testkit.server import ROOT, Server, wait_for
 
-MODES = ["forking", "threading", "gevent"]
 
-
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.each_mode
 def test_the_life_of_workers(mode: str, tmp_path: Path) -> None:
     """Recycled, killed, reloaded, stopped: each end is told, in its order."""
     with hooked(tmp_path, mode, "--max-requests", "6") as server:
@@ -39,18 +37,13 @@ def test_the_life_of_workers(mode: str, tmp_path: Path) -> None:
         while not answered or max(answered.values()) < 6:
             answered[server.get("/").json()["pid"]] += 1
         recycled = server.wait_events("worker_exit")
-        wait_for(lambda: len(server.pids()) == 2, "two workers")
+        server.wait_workers()
         server.wait_events("worker_start", 3)
         killed = server.kill_worker(2)
-        wait_for(
-            lambda: killed in [each["pid"] for each in server.events("worker_exit")],
-            "the end of the worker that was killed",
-        )
-        wait_for(lambda: len(server.pids()) == 2, "two workers")
-        done = len(server.events("worker_exit"))
-        before = server.pids()
+        server.wait_ends(killed)
+        before = server.wait_workers()
         server.reload()
-        server.wait_events("worker_exit", done + 2)
+        server.wait_ends(*before)
         last = server.pids()
     ends = server.events("worker_exit")
     assert {each["in"] for each in recycled} == {ready["in"]}
@@ -63,8 +56,7 @@ def test_the_life_of_workers(mode: str, tmp_path: Path) -> None:
     assert {each["pid"] for each in ends if each["reason"] == "reloaded"} == set(before)
     assert {each["pid"] for each in ends if each["reason"] == "stopped"} == set(last)
     # Each worker that has begun has ended once, and those of a number one after the other.
-    starts = server.events("worker_start")
-    assert sorted(each["pid"] for each in starts) == sorted(each["pid"] for each in ends)
+    assert sorted(server.values("worker_start", "pid")) == sorted(each["pid"] for each in ends)
     (reload,) = server.events("reload")
     assert reload["succeeded"]
     assert (reload["pid"], reload["message"]) == (main, "reloaded: the new version serves")
@@ -74,19 +66,14 @@ def test_the_life_of_workers(mode: str, tmp_path: Path) -> None:
 
 
 VERSIONED = """
-import os
-def application(environ, start_response):
-    start_response("200 OK", [])
-    return [b"here"]
-def worker_exit(worker):
-    with open(os.environ["HOOKS_LOG"], "a") as file:
-        file.write('{"hook": "worker_exit", "version": VERSION, "reason": "%s"}\\n' % worker.reason)
-def server_ready(server):
-    with open(os.environ["HOOKS_LOG"], "a") as file:
-        file.write('{"hook": "server_ready"}\\n')
-def reload(result):
-    with open(os.environ["HOOKS_LOG"], "a") as file:
-        file.write('{"hook": "reload", "version": VERSION, "succeeded": %d}\\n' % result.succeeded)
+import json, os
+from tests.apps.hooked import application
+def hook(name):
+    def note(argument):
+        with open(os.environ["HOOKS_LOG"], "a") as file:
+            file.write(json.dumps({"hook": name, "version": VERSION, **vars(argument)}) + "\\n")
+    return note
+worker_exit, server_ready, reload = map(hook, ("worker_exit", "server_ready", "reload"))
 """
 
 
@@ -94,48 +81,40 @@ def test_versions(tmp_path: Path) -> None:
     """Each version has its own functions, which its workers' ends are told to."""
     module = tmp_path / "hooked_versions.py"
 
-    def write(version: str) -> None:
-        module.write_text(VERSIONED.replace("VERSION", version))
-        os.utime(module, (int(version), int(version)))
+    def write(version: int, text: str = VERSIONED) -> None:
+        module.write_text(text.replace("VERSION", str(version)))
+        os.utime(module, (version, version))
 
-    write("1")
+    write(1)
     options = (
         *("--hook-worker-exit", "hooked_versions:worker_exit"),
         *("--hook-server-ready", "hooked_versions:server_ready"),
         *("--hook-reload", "hooked_versions:reload", "--drain-timeout", "0.1"),
     )
-    with Hooked(
-        tmp_path,
-        "threading",
-        *options,
-        app="hooked_versions",
-        cwd=tmp_path,
-    ) as server:
+    with Hooked(tmp_path, "threading", *options, app="hooked_versions", cwd=tmp_path) as server:
         server.wait_events("server_ready")
-        write("2")
+        write(2)
         server.reload()
         server.wait_events("worker_exit")
-        module.write_text("import none_of_this")
-        os.utime(module, (3, 3))
+        write(3, "import none_of_this")
         server.process.send_signal(signal.SIGHUP)
         server.wait_events("reload", 2)
         wait_for(lambda: len(children(server.process.pid)) == 2, "one process for hooks")
     ends = [(each["version"], each["reason"]) for each in server.events("worker_exit")]
     assert ends == [(1, "reloaded"), (2, "stopped")]
     reloads = [(each["version"], each["succeeded"]) for each in server.events("reload")]
-    assert reloads == [(2, 1), (2, 0)]
+    assert reloads == [(2, True), (2, False)]
 
 
 def test_a_worker_that_is_given_up(mode: str, tmp_path: Path) -> None:
     """A request cannot be interrupted: `worker_timeout`, and its end as `timeout`."""
-    with hooked(
-        tmp_path, mode, "--request-timeout", "0.2", "--graceful-timeout", "2", tracebacks=True
-    ) as server:
+    options = ("--request-timeout", "0.2", "--graceful-timeout", "2")
+    with hooked(tmp_path, mode, *options, tracebacks=True) as server:
         connection = server.connect()
         connection.send_request("GET", "/stay")
         (given_up,) = server.wait_events("worker_timeout")
         assert given_up["reason"] == "a request in it cannot be interrupted"
-        assert given_up["pid"] in [each["pid"] for each in server.events("worker_start")]
+        assert given_up["pid"] in server.values("worker_start", "pid")
         assert "GET /stay" in given_up["in_flight"]
         (ended,) = server.wait_events("worker_exit")
     assert (ended["pid"], ended["reason"]) == (given_up["pid"], "timeout")
@@ -149,8 +128,7 @@ def test_all_processes_get_the_signal(tmp_path: Path) -> None:
     with hooked(tmp_path, "threading", *options, env={"HOOKS_GATE": str(gate)}) as server:
         killed = server.kill_worker()
         server.wait_events("wait")
-        wait_for(lambda: len(server.pids()) == 2, "two workers")
-        last = server.pids()
+        last = server.wait_workers()
         os.killpg(server.process.pid, signal.SIGTERM)
         wait_for(lambda: not any(map(lives, last)), "the end of the workers")
         assert lives(server.process.pid)
@@ -171,8 +149,8 @@ def test_upgrade(tmp_path: Path) -> None:
     with hooked(tmp_path, "threading", "--pidfile", str(pidfile)) as server:
         before = server.pids()
         new = upgrade(server, pidfile)
-        ready = server.wait_events("server_ready", 2)
-        assert [each["pid"] for each in ready] == [server.process.pid, new]
+        server.wait_events("server_ready", 2)
+        assert server.values("server_ready", "pid") == [server.process.pid, new]
         ends = server.events("worker_exit")
         assert {(each["pid"], each["reason"]) for each in ends} == {
             (pid, "upgraded") for pid in before
@@ -207,11 +185,8 @@ def test_refork(tmp_path: Path) -> None:
         assert (preloader["reason"], preloader["exit_code"]) == ("stopped", 0)
         ends.remove(preloader)
         promoted, recycled = sorted(ends, key=lambda each: str(each["reason"]))
-        assert (promoted["reason"], promoted["exit_code"], promoted["signal"]) == (
-            "promoted",
-            None,
-            None,
-        )
+        assert promoted["reason"] == "promoted"
+        assert (promoted["exit_code"], promoted["signal"]) == (None, None)
         assert lives(promoted["pid"])
         assert (recycled["reason"], recycled["exit_code"]) == ("recycled", 0)
 
@@ -263,9 +238,7 @@ def test_log_rotation(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGUSR1)
         wait_for(log.exists, "the new file")
         (ready,) = server.events("server_ready")
-        wait_for(
-            lambda: str(log) in opened(ready["in"]), "the new file in the process of the hooks"
-        )
+        wait_for(lambda: str(log) in opened(ready["in"]), "the new file in the hooks' process")
         server.kill_worker()
         wait_for(lambda: "RuntimeError: not this time" in log.read_text(), "the failure")
 

@@ -7,9 +7,7 @@ import signal
 from pathlib import Path
 
 from tests.hooks.events import Hooked, hooked
-from tests.support.forked_command import run_command
 from tests.testkit.process import children
-from tests.testkit.server import wait_for
 
 HOOK = "tests.apps.hooked:"
 
@@ -31,11 +29,10 @@ def test_the_next_functions_are_called(tmp_path: Path) -> None:
         first = server.pids()
         for pid in first:
             os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: len(server.events("worker_exit")) == 2, "the end of both")
+        server.wait_ends(*first)
         server.wait_log("sys:version has failed: TypeError", 3)
         log = server.log()
-        wait_for(lambda: len(server.pids()) == 2, "two workers")
-        last = server.pids()
+        last = server.wait_workers()
     for text in (
         f"a hook failed: --hook-worker-exit: {HOOK}fail has failed: RuntimeError: not this time",
         f"a hook failed: --hook-worker-exit: {HOOK}leave has failed: SystemExit: sys.exit('gone')",
@@ -44,13 +41,12 @@ def test_the_next_functions_are_called(tmp_path: Path) -> None:
     for name, how in (("end", "ended with 3"), ("be_killed", "was killed by SIGKILL")):
         for pid in first:
             about = f"the hook --hook-worker-exit: {HOOK}{name} (number "
-            (line,) = [
-                each for each in log.splitlines() if about in each and f", pid {pid}," in each
-            ]
+            lines = [each for each in log.splitlines() if about in each]
+            (line,) = [each for each in lines if f", pid {pid}," in each]
             assert "reason killed, signal 9) has not finished: its process " in line
             assert line.endswith(how)
-    assert {each["pid"] for each in server.events("worker_exit")[:2]} == set(first)
-    assert sorted(each["pid"] for each in server.events("worker_exit")[2:]) == sorted(last)
+    ended = server.values("worker_exit", "pid")
+    assert (sorted(ended[:2]), sorted(ended[2:])) == (sorted(first), sorted(last))
 
 
 def test_a_function_that_hangs(tmp_path: Path) -> None:
@@ -66,10 +62,7 @@ def test_a_function_that_hangs(tmp_path: Path) -> None:
         server.wait_log(
             f"pid {second}, reason killed, signal 9) takes longer than 2 s, and is kill"
         )
-        wait_for(
-            lambda: {first, second} <= {each["pid"] for each in server.events("worker_exit")},
-            "the other functions",
-        )
+        server.wait_ends(first, second)
 
 
 def test_the_process_of_hooks_is_killed(tmp_path: Path) -> None:
@@ -85,16 +78,7 @@ def test_the_process_of_hooks_is_killed(tmp_path: Path) -> None:
         # It is stopped, and an event waits.
         os.kill(ended["in"], signal.SIGSTOP)
         server.kill_worker()
-        wait_for(lambda: len(server.pids()) == 2, "two workers")
+        server.wait_workers()
         os.kill(ended["in"], signal.SIGKILL)
         server.wait_events("worker_exit", 2)
         assert len(children(server.process.pid)) == 3
-
-
-def test_worker_start_that_fails(tmp_path: Path) -> None:
-    """The worker does not serve."""
-    words = ("serve", "tests.apps.hooked", "--bind", "127.0.0.1:0")
-    done = run_command(*words, "--hook-worker-start", f"{HOOK}fail")
-    assert done.returncode == 4
-    text = f"poorhttp: --hook-worker-start: {HOOK}fail has failed: RuntimeError: not this time"
-    assert text in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,8 @@ import pytest
 from tests.support.forked_command import run_command
 from tests.support.plug_in import install
 from tests.testkit.server import ROOT, Server
+
+APP = "tests.apps.gate:application"
 
 #: Notes each call in a file; raises in the method that the environment names.
 NOTING = """\
@@ -25,13 +26,7 @@ def noting(name):
         return getattr(WorkerHooks, name)(self, *arguments)
     return method
 
-class Noting(WorkerHooks):
-    pass
-
-for name in NAMES:
-    setattr(Noting, name, noting(name))
-
-HOOKS = Noting()
+HOOKS = type("Noting", (WorkerHooks,), {name: noting(name) for name in NAMES})()
 """
 IN_MAIN = ("complete", "check", "approve", "opened")
 IN_WORKER = ("start", "before_loading", "wrap_target", "wrap", "serve")
@@ -45,14 +40,8 @@ def env(tmp_path: Path) -> dict[str, str]:
     site.mkdir()
     text = f"NAMES = {NAMES}\n{NOTING}"
     install(site, "noting", {"worker_hooks": "noting = noting:HOOKS"}, {"noting": text})
-    (tmp_path / "app.py").write_text(
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [b'']\n"
-    )
-    paths = os.pathsep.join([str(ROOT), str(site)])
     notes = str(tmp_path / "notes")
-    return {"PYTHONPATH": paths, "POORHTTP_PLUGINS": "noting", "NOTES": notes}
+    return {"PYTHONPATH": f"{ROOT}:{site}", "POORHTTP_PLUGINS": "noting", "NOTES": notes}
 
 
 def noted(tmp_path: Path) -> list[str]:
@@ -66,8 +55,8 @@ def noted(tmp_path: Path) -> list[str]:
 def test_their_order(
     mode: str, options: tuple[str, ...], env: dict[str, str], tmp_path: Path
 ) -> None:
-    with Server("app.py", mode, *options, "--workers", "1", cwd=tmp_path, env=env) as server:
-        assert server.get("/").status == 200
+    with Server(APP, mode, *options, "--workers", "1", cwd=tmp_path, env=env) as server:
+        assert server.get("/process").status == 200
     in_worker = list(IN_WORKER)
     if options[:1] == ("--preload",):
         # The application is loaded before the worker is forked.
@@ -77,14 +66,14 @@ def test_their_order(
 
 
 def test_a_check_calls_what_it_can(env: dict[str, str], tmp_path: Path) -> None:
-    done = run_command("check", "app.py", "--bind", "127.0.0.1:0", cwd=tmp_path, env=env)
+    done = run_command("check", APP, "--bind", "127.0.0.1:0", cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     assert noted(tmp_path) == ["complete", "try_open", "check", "approve", "wrap_target"]
 
 
 @pytest.mark.parametrize("name", [*IN_MAIN, "start", "serve"])
 def test_one_that_raises_is_named(name: str, env: dict[str, str], tmp_path: Path) -> None:
-    words = ("serve", "app.py", "--bind", "127.0.0.1:0")
+    words = ("serve", APP, "--bind", "127.0.0.1:0")
     done = run_command(*words, cwd=tmp_path, env={**env, "FAILS": name})
     assert done.returncode == 4
     wanted = f"plug-in noting of noting (poorhttp.worker_hooks): {name}: KeyError: '{name}'"
@@ -95,7 +84,7 @@ def test_one_that_raises_is_named(name: str, env: dict[str, str], tmp_path: Path
 def test_an_end_that_fails_is_logged(env: dict[str, str], tmp_path: Path) -> None:
     env["FAILS"] = "stop"
     log = ("--error-log", "error.log")
-    with Server("app.py", "threading", *log, cwd=tmp_path, env=env, tracebacks=True):
+    with Server(APP, "threading", *log, cwd=tmp_path, env=env, tracebacks=True):
         pass
     text = (tmp_path / "error.log").read_text()
     assert "the end of a plug-in failed: ApplicationError: plug-in noting of noting" in text

@@ -1,5 +1,8 @@
 """The main process: workers, reloads, upgrades, signals, sockets, health.
 
+reloads.py                    A reload, and what the main process says at its end
+service_manager.py            What systemd has for each service: a socket on which it is notified
+stops.py                      A stop: the closed port, and the end of the server
 test_admin.py                 The admin address: health checks and metrics
 test_components.py            Components of plug-ins: faults, reloads, what an upgrade hands on
 test_drain.py                 Workers end while others serve on the same socket: no request is lost
@@ -14,14 +17,11 @@ test_recycling.py             Replacement of workers by `max_requests`, `max_rss
 test_refork.py                Workers forked from one that has served (`refork_after`)
 test_reload.py                Reload by HUP: a new version replaces the old one
 test_removed_package.py       The server's own files are removed or replaced while it serves
-test_restart_backoff.py       Delays between restarts of workers that end early
 test_services.py              Several services under one main process
 test_shared_imports.py        Modules that workers share, because the main process imports them
-test_signals_at_start.py      Signals to stop that arrive during the start
 test_stop_signals.py          Signals to stop at any moment: while it starts, loads, serves, ends
-test_supervisor.py            Numbers of workers, their starts and their failures
-test_systemd.py               Socket activation and notifications of systemd
+test_supervisor.py            Numbers of workers, their starts, failures and restarts
+test_systemd.py               Socket activation, notifications and the watchdog of systemd
 test_tls_renewal.py           Certificates renewed while the server runs, their end, their keys
 test_binary_upgrade.py        Binary upgrade (USR2): a new main process takes over the sockets
-test_watchdog.py              systemd's watchdog: notified as long as workers answer
 """

@@ -7,19 +7,20 @@ import pwd
 import re
 import signal
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.binary_upgrade import upgrade, wait_for_end
+from tests.supervisor.reloads import refused_reload, reload
+from tests.supervisor.stops import wait_end
+from tests.support import status_reader
 from tests.support.forked_command import run_command
-from tests.support.health_probe import Probe, ask, wait_status
-from tests.support.load import Load
+from tests.support.health_probe import ask, wait_status
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.client import HANG, BadResponse, Closed, Connection
-from tests.testkit.process import answers_at_admin, children, lives, opened, workers
-from tests.testkit.server import READY, Server, command, environment, patched, wait_for
+from tests.support.services import Tree
+from tests.testkit.client import BadResponse, Closed, Connection
+from tests.testkit.process import answers_at_admin, children, lives, workers
+from tests.testkit.server import Program, Server, command, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 GATE = "tests/apps/gate.py"
@@ -71,12 +72,8 @@ def read(text: str) -> tuple[dict[str, str], dict[str, float]]:
     return types, samples
 
 
-class Admin:
-    """The admin address of a server: a Unix socket in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "admin")
-        self.options = ("--admin", f"unix:{self.path}")
+class Admin(status_reader.Admin):
+    """The admin address of a server, and the metrics there."""
 
     def metrics(self) -> dict[str, float]:
         """The samples, by name and labels."""
@@ -84,7 +81,7 @@ class Admin:
         assert status == 200
         return read(text + "\n")[1]
 
-    def wait(self, name: str, value: float) -> None:
+    def wait_metric(self, name: str, value: float) -> None:
         """Wait until a metric has a value."""
         wait_for(lambda: self.metrics()[name] == value, f"{name} {value}")
 
@@ -123,7 +120,7 @@ def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options, "--workers", "2", launcher=launcher) as server:
         one, other = workers(server.process.pid)
         os.kill(one, signal.SIGSTOP)
-        admin.wait("poorhttp_workers_answering", 1)
+        admin.wait_metric("poorhttp_workers_answering", 1)
         # One that answers is enough.
         assert ask(admin.path) == (200, "ready")
         os.kill(other, signal.SIGSTOP)
@@ -135,63 +132,56 @@ def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
         for pid in (one, other):
             os.kill(pid, signal.SIGCONT)
         wait_status(admin.path, 200)
-        admin.wait("poorhttp_workers_answering", 2)
+        admin.wait_metric("poorhttp_workers_answering", 2)
 
 
 def test_each_service_must_answer(admin: Admin, folder: Path) -> None:
-    config = folder / "poorhttp.ini"
-    config.write_text(
+    text = (
         f"[http]\ntarget = {GATE}\nadmin = unix:{admin.path}\n"
         "[service:shop]\nbind = 127.0.0.1:0\nmode = single\n"
         "[service:chat]\nbind = 127.0.0.1:0\nthreads = 3\n"
     )
-    text = [*command("serve", "-c", str(config))]
-    process = subprocess.Popen(text, env=environment(), stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: is_listening(admin.path), "the admin address")
+    with Tree(folder, text) as tree:
         wait_status(admin.path, 200)
         samples = admin.metrics()
         assert samples['poorhttp_capacity{service="shop"}'] == 1
         assert samples['poorhttp_capacity{service="chat"}'] == 3
         assert samples["poorhttp_ready"] == 1
-        stopped = workers(process.pid)[0]
+        stopped = workers(tree.process.pid)[0]
         os.kill(stopped, signal.SIGSTOP)
         assert wait_status(admin.path, 503) == "not ready: service shop: no worker answers"
         os.kill(stopped, signal.SIGCONT)
         wait_status(admin.path, 200)
-    finally:
-        process.terminate()
-        assert process.wait(HANG) == 0
+        tree.process.terminate()
+        assert tree.wait() == 0
 
 
-def is_listening(path: str) -> bool:
-    """Whether somebody can connect: the file is there a moment earlier."""
-    with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(path) == 0
+def answers(path: str, status: int = 200) -> bool:
+    """Whether somebody answers with this status, if at all."""
+    try:
+        return ask(path)[0] == status
+    except (OSError, Closed, BadResponse):
+        return False
 
 
 def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
     fifo = versions.stall()
-    with subprocess.Popen(
-        command("serve", APP, "--bind", "127.0.0.1:0", *admin.options),
-        env=environment({"VERSION_FILE": str(versions.path)}),
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        wait_for(lambda: is_listening(admin.path), "the admin address")
-        assert wait_status(admin.path, 503) == "not ready: the server is starting"
+    words = command("serve", APP, "--bind", "127.0.0.1:0", *admin.options)
+    with Program(*words, env={"VERSION_FILE": str(versions.path)}) as program:
+        wait_for(lambda: answers(admin.path, 503), "the admin address")
+        assert ask(admin.path) == (503, "not ready: the server is starting")
         assert ask(admin.path, "/-/live") == (200, "live")
         fifo.write_text("1")
         wait_status(admin.path, 200)
-        process.terminate()
-        assert READY.search(process.stderr.read())
-    assert process.returncode == 0
+        program.wait_line()
+        program.process.terminate()
+        assert program.wait() == 0
 
 
 def test_not_ready_while_draining(mode: str, admin: Admin, tmp_path: Path) -> None:
     """It tells until the end."""
-    with Server(GATE, mode, *admin.options, "--drain-delay", NEVER) as server:
+    options = ("--workers", "2", "--drain-delay", NEVER)
+    with Server(GATE, mode, *admin.options, *options) as server:
         assert ask(admin.path) == (200, "ready")
         busy = server.enter(gate := tmp_path / "gate")
         server.process.send_signal(signal.SIGTERM)
@@ -200,53 +190,14 @@ def test_not_ready_while_draining(mode: str, admin: Admin, tmp_path: Path) -> No
         assert server.get("/process").status == 200
         server.process.send_signal(signal.SIGTERM)
         assert ask(admin.path)[0] == 503
-        admin.wait("poorhttp_requests_in_flight", 1)
+        admin.wait_metric("poorhttp_requests_in_flight", 1)
         gate.touch()
         assert busy.response().status == 200
-        assert server.wait() == 0
-        server.ended()
+        wait_end(server)
     assert not os.path.exists(admin.path)
 
 
 # What stays as it is
-
-
-def test_reloads_do_not_disturb_it(mode: str, versions: Versions, admin: Admin) -> None:
-    options = (*admin.options, "--workers", "2", "--preload", "on", "--max-requests", "50")
-    with versions.serve(mode, *options) as server:
-        with Probe(admin.path) as probe, Load(server.port) as load:
-            for version in ("2", "3"):
-                versions.set(version)
-                server.process.send_signal(signal.SIGHUP)
-                server.wait_log("reloaded", int(version) - 1)
-                load.wait_version(version)
-            versions.set("broken")
-            server.process.send_signal(signal.SIGHUP)
-            server.wait_log("not reloaded")
-            probe.wait_more()
-            versions.set("4")
-        load.check()
-        assert set(probe.told) == {(200, "ready")}
-        # What was counted before a reload counts.
-        assert admin.metrics()["poorhttp_requests_total"] >= load.answers.total()
-        server.tracebacks = True
-
-
-def test_upgrades_do_not_disturb_it(mode: str, versions: Versions, admin: Admin) -> None:
-    pidfile = Path(admin.path).with_name("pid")
-    with versions.serve(mode, *admin.options, "--pidfile", str(pidfile)) as server:
-        with Probe(admin.path) as probe, Load(server.port) as load:
-            for version in ("2", "3"):
-                versions.set(version)
-                pid = upgrade(server, pidfile, int(version) - 1)
-                load.wait_version(version)
-            probe.wait_more()
-        load.check()
-        assert set(probe.told) == {(200, "ready")}
-        os.kill(pid, signal.SIGTERM)
-        wait_for_end(pid, server)
-        server.ended()
-    assert not os.path.exists(admin.path)
 
 
 def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path) -> None:
@@ -255,65 +206,37 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
     def configure(where: str) -> None:
         config.write_text(f"[http]\nadmin = {where}\n")
 
-    def reload(said: str) -> None:
-        times = server.log().count(said)
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log(said, times + 1)
-
     other = Admin(tmp_path)
     configure(f"unix:{admin.path}")
     with Server(GATE, "threading", "-c", str(config)) as server:
         with Connection(admin.path) as kept:
             assert kept.request("GET", "/-/ready").status == 200
             configure(f"unix:{other.path}")
-            reload("reloaded: the new version serves")
+            reload(server)
             assert ask(other.path) == (200, "ready")
             assert not os.path.exists(admin.path)
             # Whoever was there may ask once more.
             assert kept.request("GET", "/-/ready").status == 200
         configure("127.0.0.1:1:1")
-        reload("not reloaded")
+        refused_reload(server)
         configure("192.0.2.1:80")
-        reload("not reloaded; the previous version keeps serving: cannot listen on 192.0.2.1:80")
+        assert "serving: cannot listen on 192.0.2.1:80" in refused_reload(server)
         assert ask(other.path) == (200, "ready")
         configure("off")
-        reload("reloaded: the new version serves")
+        reload(server)
         assert not os.path.exists(other.path)
         configure("127.0.0.1:0")
-        reload("reloaded: the new version serves")
+        reload(server)
         (port,) = re.findall(r"the status page is at http://127.0.0.1:(\d+)", server.log())
         # A reload that fails after the address was opened gives it up again.
         (tmp_path / "broken.py").write_text("import nothing_of_that_name")
         config.write_text(
             f"[http]\nadmin = unix:{admin.path}\nmount = /x={tmp_path}/broken.py:application\n"
         )
-        reload(f"not reloaded; the previous version keeps serving: {config}:3: mount: ")
+        assert f"keeps serving: {config}:3: mount: " in refused_reload(server)
         assert not os.path.exists(admin.path)
         assert ask(("127.0.0.1", int(port))) == (200, "ready")
         server.tracebacks = True
-
-
-def test_workers_have_nothing_of_it(mode: str, versions: Versions, admin: Admin) -> None:
-    """Neither the socket nor the connections: their ends would not be seen."""
-    with versions.serve(mode, *admin.options, "--workers", "1") as server:
-        with Connection(admin.path) as connection:
-            assert connection.request("GET", "/-/ready").status == 200
-            # Now the main process has a connection, and forks.
-            server.process.send_signal(signal.SIGHUP)
-            server.wait_log("reloaded: the new version serves")
-            (worker,) = [pid for pid in workers(server.process.pid) if pid == told(server)["pid"]]
-            assert not sockets(worker) & sockets(server.process.pid)
-        wait_status(admin.path, 200)
-
-
-def sockets(pid: int) -> set[str]:
-    """The Unix sockets with a name in the file system that a process has open."""
-    named = {
-        line.split()[6]: line.split()[7]
-        for line in Path("/proc/net/unix").read_text().splitlines()
-        if len(line.split()) == 8
-    }
-    return {link for link in opened(pid) if link.removeprefix("socket:[").rstrip("]") in named}
 
 
 # The process that answers
@@ -354,9 +277,7 @@ def test_signals_for_everybody_do_not_end_it(admin: Admin, tmp_path: Path) -> No
     """Ctrl-C and KillMode=control-group of systemd tell all processes; it answers until the end."""
     gate = tmp_path / "gate"
     with Server(GATE, "single", *admin.options) as server:
-        busy = server.connect()
-        busy.send_request("GET", f"/wait?{gate}")
-        server.wait_log(f"entered {gate}")
+        busy = server.enter(gate)
         wait_status(admin.path, 200)
         os.killpg(server.process.pid, signal.SIGTERM)
         assert wait_status(admin.path, 503) == "not ready: the server was told to stop"
@@ -388,9 +309,8 @@ def test_it_has_given_up_the_rights_of_root(nobody: Nobody, folder: Path) -> Non
     folder.chmod(0o755)
     admin = Admin(folder)
     user = ("--user", "nobody") if IS_ROOT else ()
-    with Server(
-        f"static:{folder}", "single", *admin.options, *user, env={**nobody.env, "TMPDIR": "/tmp"}
-    ) as server:
+    env = {**nobody.env, "TMPDIR": "/tmp"}
+    with Server(f"static:{folder}", "single", *admin.options, *user, env=env) as server:
         wait_status(admin.path, 200)
         status = Path(f"/proc/{answerer(server)}/status").read_text()
         found = re.findall(r"^(?:Uid|Gid):((?:\t\d+){4})$", status, re.MULTILINE)
@@ -398,16 +318,6 @@ def test_it_has_given_up_the_rights_of_root(nobody: Nobody, folder: Path) -> Non
         assert [set(numbers.split()) for numbers in found] == [{str(who.pw_uid)}, {str(who.pw_gid)}]
         assert "CapEff:\t0000000000000000\n" in status
         assert len(workers(server.process.pid)) == 1
-
-
-# Who would hold it up
-
-
-def answers(path: str) -> bool:
-    try:
-        return ask(path)[0] == 200
-    except (OSError, Closed, BadResponse):
-        return False
 
 
 # Figures
@@ -435,15 +345,13 @@ def test_metrics_are_complete(mode: str, admin: Admin, tmp_path: Path) -> None:
         with server.connect() as connection:
             connection.send(b"nonsense\r\n\r\n")
             assert connection.response().status == 400
-        admin.wait("poorhttp_connections", 0)
-        busy = server.connect()
-        busy.send_request("GET", f"/wait?{gate}")
-        server.wait_log(f"entered {gate}")
-        admin.wait("poorhttp_requests_in_flight", 1)
-        admin.wait("poorhttp_connections", 1)
-        admin.wait("poorhttp_requests_total", 7)
-        admin.wait('poorhttp_responses_total{code="2xx"}', 5)
-        admin.wait('poorhttp_responses_total{code="4xx"}', 1)
+        admin.wait_metric("poorhttp_connections", 0)
+        busy = server.enter(gate)
+        admin.wait_metric("poorhttp_requests_in_flight", 1)
+        admin.wait_metric("poorhttp_connections", 1)
+        admin.wait_metric("poorhttp_requests_total", 7)
+        admin.wait_metric('poorhttp_responses_total{code="2xx"}', 5)
+        admin.wait_metric('poorhttp_responses_total{code="4xx"}', 1)
         samples = admin.metrics()
         capacity = {"threading": 6, "gevent": None}.get(mode, 2)
         assert samples.get("poorhttp_capacity") == capacity
@@ -451,8 +359,8 @@ def test_metrics_are_complete(mode: str, admin: Admin, tmp_path: Path) -> None:
             assert samples["poorhttp_utilization"] == pytest.approx(1 / capacity)
         gate.touch()
         assert busy.response().status == 200
-        admin.wait("poorhttp_requests_in_flight", 0)
-        admin.wait('poorhttp_responses_total{code="2xx"}', 6)
+        admin.wait_metric("poorhttp_requests_in_flight", 0)
+        admin.wait_metric('poorhttp_responses_total{code="2xx"}', 6)
 
 
 def test_reforks_are_counted(versions: Versions, admin: Admin) -> None:
@@ -468,34 +376,24 @@ def test_reforks_are_counted(versions: Versions, admin: Admin) -> None:
 
 
 def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, admin: Admin) -> None:
+    """But requests that die with their worker are in nobody's hand."""
     options = ("--workers", "1", "--max-requests", "10")
     with versions.serve(mode, *admin.options, *options) as server:
         for _ in range(10):
             told(server)
-        admin.wait('poorhttp_worker_restarts_total{reason="worn"}', 1)
+        admin.wait_metric('poorhttp_worker_restarts_total{reason="worn"}', 1)
         wait_for(lambda: len(workers(server.process.pid)) == 1, "the end of the first worker")
-        os.kill(told(server)["pid"], signal.SIGKILL)
-        admin.wait('poorhttp_worker_restarts_total{reason="died"}', 1)
-        admin.wait("poorhttp_workers_alive", 1)
-        assert told(server)["version"] == "1"
-        admin.wait("poorhttp_requests_total", 12)
         # A request is in hand until the application is through, a moment longer than for clients.
-        admin.wait("poorhttp_requests_in_flight", 0)
-
-
-def test_requests_that_die_with_their_worker_are_in_nobodys_hand(
-    mode: str, admin: Admin, tmp_path: Path
-) -> None:
-    with Server(GATE, mode, *admin.options, "--workers", "1") as server:
-        (worker,) = workers(server.process.pid)
-        busy = server.connect()
-        busy.send_request("GET", f"/wait?{tmp_path}/gate")
-        server.wait_log("entered")
-        admin.wait("poorhttp_requests_in_flight", 1)
-        os.kill(worker, signal.SIGKILL)
-        admin.wait('poorhttp_worker_restarts_total{reason="died"}', 1)
-        admin.wait("poorhttp_workers_alive", 1)
-        admin.wait("poorhttp_requests_in_flight", 0)
+        admin.wait_metric("poorhttp_requests_in_flight", 0)
+        server.connect().send_request("GET", "/600000")
+        admin.wait_metric("poorhttp_requests_in_flight", 1)
+        os.kill(workers(server.process.pid)[0], signal.SIGKILL)
+        admin.wait_metric('poorhttp_worker_restarts_total{reason="died"}', 1)
+        admin.wait_metric("poorhttp_workers_alive", 1)
+        admin.wait_metric("poorhttp_requests_in_flight", 0)
+        assert told(server)["version"] == "1"
+        admin.wait_metric("poorhttp_requests_total", 12)
+        admin.wait_metric("poorhttp_requests_in_flight", 0)
 
 
 def test_what_cannot_be(folder: Path) -> None:
@@ -532,7 +430,6 @@ def test_check_beside_a_server(admin: Admin) -> None:
         bind = ("--bind", f"127.0.0.1:{server.port}")
         done = run_command("check", GATE, *bind, *admin.options)
         assert done.returncode == 0, done.stderr
-        assert (
-            f"unix:{admin.path} was not opened: a server of poorhttp listens there" in done.stdout
-        )
+        said = f"unix:{admin.path} was not opened: a server of poorhttp listens there"
+        assert said in done.stdout
         assert ask(admin.path) == (200, "ready")

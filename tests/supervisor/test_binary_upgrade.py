@@ -10,38 +10,42 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.supervisor.reloads import refused_reload
 from tests.support.binary_upgrade import end, upgrade
+from tests.support.health_probe import Probe
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT
 from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import READY, Program, command, run, wait_for
-from tests.testkit.versions import APP, Versions, told
-
-
-def stat(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended after the opening
-        return " Z "
+from tests.testkit.versions import Versions, told
 
 
 @pytest.mark.parametrize("preload", ["off", "on"])
-def test_nothing_is_lost(mode: str, preload: str, versions: Versions, tmp_path: Path) -> None:
-    pidfile = tmp_path / "pid"
-    options = ("--preload", preload, "--pidfile", str(pidfile))
-    with versions.serve(mode, *options) as server:
+def test_nothing_is_lost(mode: str, preload: str, versions: Versions, folder: Path) -> None:
+    """Nor does the address `admin` notice the upgrades, and Unix sockets go along."""
+    pidfile, admin, path = folder / "pid", str(folder / "admin"), folder / "socket"
+    options = ("--preload", preload, "--pidfile", str(pidfile), "--admin", f"unix:{admin}")
+    bind = ("127.0.0.1:0", f"unix:{path}")
+    with versions.serve(mode, *options, bind=bind) as server:
+        file = path.stat().st_ino
         assert int(pidfile.read_text()) == server.process.pid
-        with Load(server.port) as load:
+        with Probe(admin) as probe, Load(server.port) as load:
             for version in ("2", "3"):
                 versions.set(version)
                 pid = upgrade(server, pidfile, int(version) - 1)
+                assert path.stat().st_ino == file
                 load.wait_version(version)
+            probe.wait_more()
         load.check()
+        assert set(probe.told) == {(200, "ready")}
         assert server.process.returncode == 0
         assert len(READY.findall(server.log())) == 3
+        os.kill(pid, signal.SIGHUP)
+        server.wait_log("reloaded")
+        assert path.stat().st_ino == file
         end(server, pid)
-    assert not pidfile.exists()
+    assert os.listdir(folder) == []
 
 
 def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: Path) -> None:
@@ -56,20 +60,6 @@ def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: 
             load.wait_version("3")
         load.check()
         end(server, pid)
-
-
-def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path) -> None:
-    path, pidfile = folder / "socket", tmp_path / "pid"
-    bind = ("127.0.0.1:0", f"unix:{path}")
-    with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
-        file = path.stat().st_ino
-        pid = upgrade(server, pidfile)
-        assert path.stat().st_ino == file
-        os.kill(pid, signal.SIGHUP)
-        server.wait_log("reloaded")
-        assert path.stat().st_ino == file
-        end(server, pid)
-    assert not path.exists()
 
 
 def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:
@@ -96,20 +86,39 @@ def wait_for_successor(init: int, before: list[int]) -> None:
     )
 
 
-def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Path) -> None:
-    """A container ends with its first process: it goes on as nothing but that.
+#: At /orphan it forks a process that outlives its parent.
+DOUBLE_FORK = """
+import os, time
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/orphan":
+        if os.fork() == 0:
+            if os.fork() == 0:
+                time.sleep(0.1)
+            os._exit(0)
+        os.wait()
+    start_response("200 OK", [])
+    return [b""]
+"""
+
+
+def test_the_first_process_of_a_container(tmp_path: Path) -> None:
+    """It reaps orphans. A container ends with it: after an upgrade it goes on as nothing but that.
 
     It knows its successors, whose titles have other names if the configuration has.
     """
-    pidfile, ini = tmp_path / "pid", tmp_path / "server.ini"
+    app, ini = tmp_path / "forker.py", tmp_path / "server.ini"
+    app.write_text(DOUBLE_FORK)
     ini.write_text("[http]\nproc_name = first\n")
     first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.geteuid() != 0:
         first += ["--user", "--map-root-user"]
-    options = ("-c", str(ini), "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))
-    words = command("serve", APP, *options)
-    with Program(*first, *words, env={"VERSION_FILE": str(versions.path)}) as program:
+    options = ("-c", str(ini), "--bind", "127.0.0.1:0", "--pidfile", str(tmp_path / "pid"))
+    words = command("serve", f"{app}:application", *options)
+    with Program(*first, *words, env={"POORHTTP_LOG_LEVEL": "debug"}) as program:
         url = program.wait_line()[2]
+        with urlopen(f"{url}/orphan", timeout=HANG) as answer:
+            assert answer.status == 200
+        program.wait_log("which the server did not start, has ended")
         (init,) = children(program.process.pid)
         workers = children(init)
         for name in ("second", "third"):
@@ -198,7 +207,6 @@ def test_a_new_one_that_cannot_be_executed(versions: Versions, tmp_path: Path) -
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("; this one keeps serving")
         server.wait_log("the new main process cannot begin: [Errno 2] No such file")
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded; the previous version keeps serving")
-        server.wait_log(f"{gone}, the folder in which the server was started: No such file")
+        why = f"{gone}, the folder in which the server was started: No such file"
+        assert why in refused_reload(server)
         assert told(server)["version"] == "1"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+from tests.supervisor.reloads import refused_reload, reload
+from tests.support import plug_in
+from tests.support.health_probe import ask
+from tests.support.status_reader import Admin
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import ROOT, Server, patched, wait_for
 
@@ -39,16 +41,13 @@ FAULTS = {
 }
 
 class Closed(Component):
-    def filenos(self):
-        return [1000]
+    filenos = lambda self: [1000]
 
 class Huge(Component):
-    def filenos(self):
-        return [1 << 40]
+    filenos = lambda self: [1 << 40]
 
 class Wrong(Component):
-    def pools(self):
-        return ["pool"]
+    pools = lambda self: ["pool"]
 
 class Ticking(Component):
     def due(self):
@@ -84,22 +83,10 @@ class Noting(Component):
     def open(self, services, have):
         self.note("open")
 
-    def start(self):
-        self.note("start")
-
     def prepare(self, services):
         self.note("prepare")
         if self.name in services[0].proc_name:
             raise ConfigError(f"the {self.name} refuses")
-
-    def commit(self):
-        self.note("commit")
-
-    def cancel(self):
-        self.note("cancel")
-
-    def stop(self):
-        self.note("stop")
 
     def ready(self, urls):
         self.note(f"ready {len(urls)}")
@@ -116,11 +103,11 @@ class Noting(Component):
     def worker_ended(self, pool, worker, code):
         self.note(f"worker_ended {worker.pid} {code}")
 
-    def draining(self):
-        self.note("draining")
-
     def stopping(self, number):
         self.note(f"stopping {number}")
+
+for method in ("start", "commit", "cancel", "draining", "stop"):
+    setattr(Noting, method, lambda self, method=method: self.note(method))
 
 class Second(Noting):
     name = "second"
@@ -181,21 +168,18 @@ METHODS = (
 )
 
 
+#: Installs a plug-in, and returns the environment of a server. Its arguments are the text of the
+#: module, the group of its entry points, and what these name.
+Install = Callable[..., dict[str, str]]
+
+
 @pytest.fixture
-def install(tmp_path: Path) -> Callable[..., dict[str, str]]:
-    """Return a function that installs a plug-in, and returns the environment of a server.
-
-    Its arguments are the text of the module, and the components, or what else, by their names.
-    """
-    folder = tmp_path / "installed"
-    about = folder / "demo-1.0.dist-info"
-
+def install(tmp_path: Path) -> Install:
     def install(module: str, group: str = "components", **added: str) -> dict[str, str]:
-        about.mkdir(parents=True)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
-        points = [f"{name} = demo_plugin:{place}" for name, place in added.items()]
-        (about / "entry_points.txt").write_text("\n".join([f"[poorhttp.{group}]", *points]))
-        (folder / "demo_plugin.py").write_text(module)
+        points = "\n".join(f"{name} = demo_plugin:{place}" for name, place in added.items())
+        folder = tmp_path / "installed"
+        folder.mkdir()
+        plug_in.install(folder, "demo", {group: points}, {"demo_plugin": module})
         return {"PYTHONPATH": f"{folder}:{ROOT}", "NOTES": str(tmp_path / "notes")}
 
     return install
@@ -211,29 +195,13 @@ AT_ONCE = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.05)
 
 def serve(env: dict[str, str], *options: str, launcher: tuple[str, ...] = AT_ONCE) -> Server:
     """Return a server that uses the plug-in."""
-    words = ("--plugins", "demo", *options)
-    return Server(
-        "tests/apps/gate.py", "threading", *words, env=env, tracebacks=True, launcher=launcher
-    )
+    words = ("tests/apps/gate.py", "threading", "--plugins", "demo", *options)
+    return Server(*words, env=env, tracebacks=True, launcher=launcher)
 
 
-def stop(server: Server, code: int = 0) -> None:
-    """Stop it, though what was logged is not checked."""
-    server.leave()
-    server.process.terminate()
-    assert server.wait() == code
-    server.kill()
-
-
-def end_successor(server: Server) -> None:
-    """Wait for the end of a main process that another has replaced, and stop the other one."""
-    assert server.wait() == 0
-    taken = re.search(r"process (\d+) has taken over", server.log())
-    assert taken is not None
-    assert server.get("/wait?/").json() == "waited"
-    server.leave()
-    os.kill(int(taken[1]), signal.SIGTERM)
-    wait_for_end(int(taken[1]))
+def works(server: Server) -> bool:
+    """Whether requests are answered."""
+    return bool(server.get("/wait?/").json() == "waited")
 
 
 def only_worker(server: Server) -> int:
@@ -241,40 +209,32 @@ def only_worker(server: Server) -> int:
     return children(server.process.pid)[0]
 
 
-#: A whole line: it is written in pieces.
-RELOADED = re.compile(r"^.*reloaded.*(?=\n)", re.MULTILINE)
-
-
-def reload(server: Server) -> str:
-    done = len(RELOADED.findall(server.log()))
-    server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: len(RELOADED.findall(server.log())) > done, "the end of the reload")
-    return str(RELOADED.findall(server.log())[-1])
-
-
 def replace_worker(server: Server) -> None:
     before = only_worker(server)
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
-    assert server.get("/wait?/").json() == "waited"
+    assert works(server)
 
 
-def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) -> None:
+def test_methods_that_raise_are_named(install: Install) -> None:
     """The main process goes on in all that it does, and the component is switched off."""
     faulty = {f"{method}_faulty": f"raise_{method}" for method in METHODS}
     env = install(FAULTY, exits="exit_tick", closed="Closed", huge="Huge", wrong="Wrong", **faulty)
     with serve(env, "--drain-delay", "0.1", launcher=()) as server:
         replace_worker(server)
-        results = [reload(server) for _ in range(4)]
-        for result in results[:3]:
-            assert "not reloaded" in result
-            assert "plug-in prepare_faulty of demo" in result
-        assert "reloaded: the new version serves" in results[3]
+        for _ in range(3):
+            assert "plug-in prepare_faulty of demo" in refused_reload(server)
+        reload(server)
         replace_worker(server)
         # A binary upgrade, and then the stop of the new main process.
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("has taken over")
-        end_successor(server)
+        assert server.wait() == 0
+        (successor,) = re.findall(r"process (\d+) has taken over", server.log())
+        assert works(server)
+        server.leave()
+        os.kill(int(successor), signal.SIGTERM)
+        wait_for_end(int(successor))
         log = server.log()
         for method in METHODS:
             assert (
@@ -293,7 +253,7 @@ def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) ->
 
 @pytest.mark.parametrize(("fault", "code"), [("sleep", 0), ("c", 1)])
 def test_a_method_that_does_not_return(
-    fault: str, code: int, install: Callable[..., dict[str, str]], tmp_path: Path
+    fault: str, code: int, install: Install, tmp_path: Path
 ) -> None:
     """It is named, workers serve, and a stop ends everything, after requests in flight."""
     with serve(install(FAULTY, hangs=f"{fault}_begun"), "--graceful-timeout", "60") as server:
@@ -311,7 +271,7 @@ def test_a_method_that_does_not_return(
         server.kill()
 
 
-def test_a_stop_that_does_not_return(install: Callable[..., dict[str, str]]) -> None:
+def test_a_stop_that_does_not_return(install: Install) -> None:
     with serve(install(FAULTY, first="sleep_stopping", last="sleep_stop")) as server:
         server.process.terminate()
         assert server.wait() == 0
@@ -320,7 +280,7 @@ def test_a_stop_that_does_not_return(install: Callable[..., dict[str, str]]) -> 
         server.kill()
 
 
-def test_a_start_that_does_not_return(install: Callable[..., dict[str, str]]) -> None:
+def test_a_start_that_does_not_return(install: Install) -> None:
     launcher = patched("poorhttp.supervisor.components", START_TIMEOUT=0.5)
     env = install(FAULTY, first="sleep_open", last="sleep_start")
     with serve(env, launcher=launcher) as server:
@@ -355,40 +315,33 @@ HOOKS = type("Hooks", (WorkerHooks,), {name: faulty(name) for name in names})()
 """
 
 
-def test_hooks_that_raise_in_a_reload(install: Callable[..., dict[str, str]]) -> None:
-    """Whatever they raise, the main process and the workers go on."""
+def test_hooks_in_a_reload(install: Install) -> None:
+    """Whatever they raise, and if they do not return, the main process and the workers go on."""
     env = install(FAULTY + HOOKS_OF_RELOADS, "worker_hooks", hooks="HOOKS")
     with serve(env) as server:
         for case in ("complete exit", "check quit", "approve generator", "opened exit"):
             Path(env["NOTES"]).write_text(case)
-            result = reload(server)
             named = "not reloaded; the previous version keeps serving: plug-in hooks of demo"
-            assert named in result, case
+            assert named in refused_reload(server), case
         replace_worker(server)
-
-
-def test_hooks_that_do_not_return_in_a_reload(install: Callable[..., dict[str, str]]) -> None:
-    env = install(FAULTY + HOOKS_OF_RELOADS, "worker_hooks", hooks="HOOKS")
-    with serve(env) as server:
         Path(env["NOTES"]).write_text("check sleep")
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("hooks of demo (poorhttp.worker_hooks): check does not return (in ")
-        assert server.get("/wait?/").json() == "waited"
-        stop(server)
+        assert works(server)
 
 
 def test_a_plug_in_whose_import_does_not_return_in_a_reload(
-    install: Callable[..., dict[str, str]], tmp_path: Path
+    install: Install, tmp_path: Path
 ) -> None:
     file = tmp_path / "poorhttp.ini"
     file.write_text("[http]\n")
     env = install("import time\ntime.sleep(3600)\n", "options", late="Late")
-    with Server("tests/apps/gate.py", "threading", "-c", str(file), env=env) as server:
+    options = ("-c", str(file))
+    with Server("tests/apps/gate.py", "threading", *options, env=env, tracebacks=True) as server:
         file.write_text("[http]\nplugins = demo\n")
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("late of demo (poorhttp.options): import does not return (in <module>, ")
-        assert server.get("/wait?/").json() == "waited"
-        stop(server)
+        assert works(server)
 
 
 #: Methods that change something of the main process, each once.
@@ -458,25 +411,24 @@ NAMED = {
 }
 
 
-def test_what_is_changed_in_the_main_process(install: Callable[..., dict[str, str]]) -> None:
+def test_what_is_changed_in_the_main_process(install: Install) -> None:
     """Its handlers of signals, and the number of its processes; it is restored and named."""
     env = install(CHANGING, **{change: change for change in NAMED})
     with serve(env) as server:
         for change, named in NAMED.items():
             before = server.log_size()
             Path(env["NOTES"]).write_text(change)
-            assert "the new version serves" in reload(server), change
+            reload(server)
             wait_for(lambda: named in server.log(before), f"{named} for {change}")  # noqa: B023
             server.wait_log(f"{change} of demo (poorhttp.components): begun")
             replace_worker(server)
-        stop(server)
 
 
 @pytest.mark.parametrize(
     ("change", "group"), [("closed", "components"), ("listener", "worker_hooks")]
 )
 def test_descriptors_of_the_server_that_are_closed(
-    change: str, group: str, install: Callable[..., dict[str, str]], tmp_path: Path
+    change: str, group: str, install: Install, tmp_path: Path
 ) -> None:
     """The server cannot go on: the method is named, and requests in flight are finished."""
     env = install(CHANGING, group, changes="HOOKS" if group == "worker_hooks" else change)
@@ -495,16 +447,14 @@ def test_descriptors_of_the_server_that_are_closed(
         server.kill()
 
 
-def test_programs_and_threads_that_are_left_running(
-    install: Callable[..., dict[str, str]],
-) -> None:
+def test_programs_and_threads_that_are_left_running(install: Install) -> None:
     """Python would wait for a thread at the end."""
     changes = ("deaf", "thread")
     env = install(CHANGING, **{change: change for change in changes})
     with serve(env) as server:
         for change in changes:
             Path(env["NOTES"]).write_text(change)
-            assert "the new version serves" in reload(server)
+            reload(server)
         wait_for(lambda: len(children(server.process.pid)) == 2, "the worker and the program")
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in children(server.process.pid)}
         server.process.terminate()
@@ -517,38 +467,36 @@ def test_programs_and_threads_that_are_left_running(
     assert "without threads of plug-ins, which have not ended: ['lasting']" in log
 
 
-def test_parsers_of_options_in_a_reload(
-    install: Callable[..., dict[str, str]], tmp_path: Path
-) -> None:
+#: An option whose value names one of `FAULTS` for its parser.
+ODD = """
+from poorhttp.config.options.option import Option
+
+def parse(text):
+    return FAULTS[text]() if text in FAULTS else text
+
+class Options:
+    odd = Option(parse, "fine", "It.", metavar="X")
+"""
+
+
+def test_parsers_of_options_in_a_reload(install: Install, tmp_path: Path) -> None:
     """Whatever a parser of others raises, the previous version serves, and the option is named."""
-    text = (
-        "from poorhttp.config.options.option import Option\n"
-        "def parse(text):\n"
-        "    return FAULTS[text]() if text in FAULTS else text\n"
-        "class Options:\n"
-        "    odd = Option(parse, 'fine', 'It.', metavar='X')\n"
-    )
-    env = install(FAULTY + text, "options", odd="Options")
+    env = install(FAULTY + ODD, "options", odd="Options")
     file = tmp_path / "poorhttp.ini"
-    head = "[http]\nplugins = demo\n"
-    file.write_text(head)
-    words = ("-c", str(file))
-    with Server("tests/apps/gate.py", "threading", *words, env=env, tracebacks=True) as server:
+    file.write_text("[http]\n")
+    with serve(env, "-c", str(file), launcher=()) as server:
         option = "plug-in odd of demo (poorhttp.options): option odd"
         for fault, error in (
             ("exit", "SystemExit: 3"),
             ("sleep", "Interrupted: it would hold up the main process for ever"),
         ):
-            file.write_text(f"{head}odd = {fault}\n")
-            result = reload(server)
-            assert "not reloaded; the previous version keeps serving: " in result
-            assert f"poorhttp.ini:3: odd: {option}: {error}" in result
+            file.write_text(f"[http]\nodd = {fault}\n")
+            assert f"poorhttp.ini:2: odd: {option}: {error}" in refused_reload(server)
         server.wait_log(f"{option} does not return (in ")
         replace_worker(server)
-        stop(server)
 
 
-def test_events(install: Callable[..., dict[str, str]]) -> None:
+def test_events(install: Install) -> None:
     env = install(NOTING, first="Noting")
     with serve(env) as server:
         (worker,) = children(server.process.pid)
@@ -568,18 +516,17 @@ def test_events(install: Callable[..., dict[str, str]]) -> None:
     ]
 
 
-def test_a_reload_is_a_transaction(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+def test_a_reload_is_a_transaction(install: Install, tmp_path: Path) -> None:
     """What one component refuses, the others do not begin to use."""
     file = tmp_path / "poorhttp.ini"
-    text = "[http]\nplugins = demo\n"
-    file.write_text(text)
+    file.write_text("[http]\n")
     env = install(NOTING, first="Noting", second="Second")
-    words = ("-c", str(file))
-    with Server("tests/apps/gate.py", "threading", *words, env=env) as server:
-        file.write_text(f"{text}proc_name = second\n")
-        assert "the second refuses" in reload(server)
-        file.write_text(text)
-        assert "the new version serves" in reload(server)
+    with serve(env, "-c", str(file), launcher=()) as server:
+        server.tracebacks = False
+        file.write_text("[http]\nproc_name = second\n")
+        assert "the second refuses" in refused_reload(server)
+        file.write_text("[http]\n")
+        reload(server)
     steps = ("prepare", "commit", "cancel")
     assert [each for each in notes(env) if each.split()[1] in steps] == [
         *("first prepare", "second prepare", "first cancel", "second cancel"),
@@ -587,9 +534,7 @@ def test_a_reload_is_a_transaction(install: Callable[..., dict[str, str]], tmp_p
     ]
 
 
-def test_an_upgrade_hands_on_sockets_and_memory(
-    install: Callable[..., dict[str, str]], tmp_path: Path
-) -> None:
+def test_an_upgrade_hands_on_sockets_and_memory(install: Install, tmp_path: Path) -> None:
     env = install(NOTING, listening="Listening")
     with serve({**env, "LISTENS": f"unix:{tmp_path}/socket"}, launcher=()) as server:
         server.process.send_signal(signal.SIGUSR2)
@@ -604,26 +549,16 @@ def test_an_upgrade_hands_on_sockets_and_memory(
         server.kill()
 
 
-def ask(admin: str, path: str) -> str:
-    """Return what the address `admin`, a Unix socket, answers."""
-    connection = HTTPConnection("localhost")
-    with socket.socket(socket.AF_UNIX) as connection.sock:
-        connection.sock.connect(admin)
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-
-
-def test_metrics(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+def test_metrics(install: Install, tmp_path: Path) -> None:
     """One that is wrong is left out and named; the others are there."""
     names = ("right", "labelled", "empty", "label", "text", "slow")
     env = install(METRICS, "metrics", **{f"the-{name}": name for name in names}, missing="none")
+    admin = Admin(tmp_path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(tmp_path / "statsd"))
-        admin = f"unix:{tmp_path}/admin"
-        with serve(env, "--admin", admin, "--statsd", f"unix:{tmp_path}/statsd") as server:
-            path = str(tmp_path / "admin")
-            texts = [ask(path, "/-/metrics") for _ in range(4)]
-            status = json.loads(ask(path, "/-/status"))
+        with serve(env, *admin.options, "--statsd", f"unix:{tmp_path}/statsd") as server:
+            texts = [ask(admin.path, "/-/metrics")[1] for _ in range(4)]
+            status = admin.status()
             log = server.log()
         sent = b""
         receiver.setblocking(False)
@@ -681,9 +616,7 @@ class Writable(Component):
 """
 
 
-def test_components_that_keep_the_main_process_from_waiting(
-    install: Callable[..., dict[str, str]],
-) -> None:
+def test_components_that_keep_the_main_process_from_waiting(install: Install) -> None:
     """Each is named, and switched off if it goes on."""
     why = {
         "Past": "what `due` returned has passed",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import signal
 import socket
 import sys
 import time
@@ -18,9 +16,10 @@ from loadtests.network.hosts import Network
 from poorhttp.net import handshakes
 from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
+from tests.supervisor.stops import wait_end
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.process import children
+from tests.testkit.process import children, stopped
 from tests.testkit.server import ROOT, Server, wait_for
 
 ECHO = str(ROOT / "tests/apps/echo.py")
@@ -47,19 +46,16 @@ def may_filter() -> bool:
 def test_who_comes_later_is_kept_out_and_who_waits_is_heard(mode: str) -> None:
     if not may_filter():
         pytest.skip("this user may not attach a socket filter")
-    with Server(ECHO, mode) as server, ExitStack() as stack:
-        workers = children(server.process.pid)
-        for pid in workers:
-            os.kill(pid, signal.SIGSTOP)
-        early = stack.enter_context(server.connect())
-        server.process.send_signal(signal.SIGTERM)
-        # Few get in before that; the queue has room for 2,048.
-        assert any(not connects(server.port) for _ in range(1000))
-        for pid in workers:
-            os.kill(pid, signal.SIGCONT)
+    with Server(ECHO, mode) as server:
+        with ExitStack() as stack:
+            for pid in children(server.process.pid):
+                stack.enter_context(stopped(pid))
+            early = server.connect()
+            server.process.terminate()
+            # Few get in before that; the queue has room for 2,048.
+            assert any(not connects(server.port) for _ in range(1000))
         assert early.request("GET", "/").status == 200
-        assert server.wait() == 0
-        server.ended()
+        wait_end(server)
 
 
 def connects(port: int) -> bool:
@@ -98,7 +94,7 @@ def test_where_the_kernel_may_not_be_asked(mode: str) -> None:
     launcher = (sys.executable, "-m", "tests.support.without_netlink")
     with Server(ECHO, mode, launcher=launcher) as server:
         assert server.get("/").status == 200
-        server.process.send_signal(signal.SIGTERM)
+        server.process.terminate()
         assert server.wait() == 0
         assert server.log().count("the kernel cannot be asked about connections") == 1
         assert "AF_NETLINK: Address family not supported by protocol" in server.log()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Serve
+from tests.supervisor.reloads import reload
+from tests.supervisor.service_manager import ServiceManager
+from tests.supervisor.stops import wait_end, wait_refusing
 from tests.support.health_probe import ask, wait_status
-from tests.testkit.client import HANG, Connection
-from tests.testkit.process import children, is_stopped
+from tests.testkit.process import children, stopped
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
@@ -27,49 +26,38 @@ NOT_READY = "not ready: the server was told to stop"
 #: Longer than any test: what happens was not waited for.
 NEVER = "600"
 
-#: Method, target, further fields, status, and the text; `None` for the application's answer.
+#: Method, target, status, and the text; `None` for the application's answer.
 QUESTIONS = [
-    ("GET", "/-/live", (), 200, b"live\n"),
-    ("GET", "/-/ready", (), 200, b"ready\n"),
-    ("HEAD", "/-/live", (), 200, b""),
-    ("HEAD", "/-/ready", (), 200, b""),
-    ("GET", "/-/ready?of=me", (), 200, b"ready\n"),
-    ("GET", "/%2D/%6Cive", (), 200, b"live\n"),
-    ("GET", "http://any.example/-/ready", (), 200, b"ready\n"),
-    ("POST", "/-/ready", (), 405, b"health can be read only\n"),
-    ("DELETE", "/-/live", (), 405, b"health can be read only\n"),
-    ("GET", "/-/", (), 200, None),
-    ("GET", "/-", (), 200, None),
-    ("GET", "/-/metrics", (), 200, None),
-    ("GET", "/-/liver", (), 200, None),
-    ("GET", "/-/live/", (), 200, None),
-    ("GET", "/-//live", (), 200, None),
-    ("GET", "/live", (), 200, None),
-    ("GET", "/x/-/live", (), 200, None),
+    ("GET", "/-/live", 200, b"live\n"),
+    ("GET", "/-/ready", 200, b"ready\n"),
+    ("HEAD", "/-/live", 200, b""),
+    ("HEAD", "/-/ready", 200, b""),
+    ("GET", "/-/ready?of=me", 200, b"ready\n"),
+    ("GET", "/%2D/%6Cive", 200, b"live\n"),
+    ("GET", "http://any.example/-/ready", 200, b"ready\n"),
+    ("POST", "/-/ready", 405, b"health can be read only\n"),
+    ("DELETE", "/-/live", 405, b"health can be read only\n"),
+    ("GET", "/-/", 200, None),
+    ("GET", "/-", 200, None),
+    ("GET", "/-/metrics", 200, None),
+    ("GET", "/-/liver", 200, None),
+    ("GET", "/-/live/", 200, None),
+    ("GET", "/-//live", 200, None),
+    ("GET", "/live", 200, None),
+    ("GET", "/x/-/live", 200, None),
 ]
 
 
-def address(server: Server) -> tuple[str, int]:
-    return ("127.0.0.1", server.port)
-
-
 @pytest.mark.parametrize(
-    ("method", "target", "fields", "status", "body"),
+    ("method", "target", "status", "body"),
     QUESTIONS,
     ids=[" ".join(case[:2]) for case in QUESTIONS],
 )
-def test_questions(
-    serve: Serve,
-    method: str,
-    target: str,
-    fields: tuple[str, ...],
-    status: int,
-    body: bytes | None,
-) -> None:
+def test_questions(serve: Serve, method: str, target: str, status: int, body: bytes | None) -> None:
     server = serve(ECHO, *HEALTH)
     with server.connect() as connection:
         for _ in range(3):
-            response = connection.request(method, target, *fields)
+            response = connection.request(method, target)
             assert response.status == status
             if body is None:
                 assert b"PATH_INFO" in response.body
@@ -148,25 +136,11 @@ def test_who_asks_is_no_client(mode: str, tmp_path: Path, versions: Versions) ->
 # The drain
 
 
-@pytest.fixture
-def draining(mode: str, supervisor: str, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
-    """A server that is told by TERM in the test, and a gate."""
-    workers = "2" if supervisor == "on" else "1"
-    options = ("--supervisor", supervisor, "--drain-delay", NEVER, "--workers", workers)
-    with Server(GATE, mode, *HEALTH, *options, "--drain-timeout", "0.1") as server:
-        yield server, tmp_path / "gate"
-
-
 def told_to_stop(server: Server) -> None:
     server.process.send_signal(signal.SIGTERM)
     # Each worker is told in its own time; none is asked twice in a row by the same chance.
     for _ in range(20):
-        assert wait_status(address(server), 503) == NOT_READY
-
-
-def wait_end(server: Server) -> None:
-    assert server.wait() == 0, server.log()
-    server.ended()
+        assert wait_status(("127.0.0.1", server.port), 503) == NOT_READY
 
 
 @pytest.mark.parametrize(
@@ -177,40 +151,32 @@ def wait_end(server: Server) -> None:
         ("gevent", "on", signal.SIGQUIT),
     ],
 )
-def test_drained_servers_serve(draining: tuple[Server, Path], number: signal.Signals) -> None:
+def test_drained_servers_serve(
+    mode: str, supervisor: str, number: signal.Signals, tmp_path: Path
+) -> None:
     """With a main process and without one, which `forking` has not: there it serves as `single`."""
-    server, gate = draining
-    kept, asking = server.connect(), server.connect()
-    assert kept.request("GET", "/process").status == 200
-    assert asking.request("GET", "/-/ready").status == 200
-    told_to_stop(server)
-    assert asking.request("GET", "/-/ready").status == 503
-    assert asking.request("GET", "/-/live").status == 200
-    for connection in (kept, server.connect()):
-        for _ in range(3):
-            response = connection.request("GET", "/process")
-            assert response.status == 200
-            assert response.get("Connection") is None
-    # What is in hand when the delay is ended is finished.
-    busy = server.connect()
-    busy.send_request("GET", f"/wait?{gate}")
-    server.wait_log(f"entered {gate}")
-    server.process.send_signal(number)
-    wait_for(lambda: refused(server), "nobody to listen any more")
-    gate.touch()
-    answer = busy.response()
-    assert (answer.status, answer.get("Connection")) == (200, "close")
-    wait_end(server)
-
-
-def refused(server: Server) -> bool:
-    try:
-        # In the very moment in which a socket is closed, the kernel resets who is at its door.
-        with suppress(ConnectionResetError):
-            Connection(address(server)).close()
-    except ConnectionRefusedError:
-        return True
-    return False
+    workers = "2" if supervisor == "on" else "1"
+    options = ("--supervisor", supervisor, "--drain-delay", NEVER, "--workers", workers)
+    with Server(GATE, mode, *HEALTH, *options, "--drain-timeout", "0.1") as server:
+        kept, asking = server.connect(), server.connect()
+        assert kept.request("GET", "/process").status == 200
+        assert asking.request("GET", "/-/ready").status == 200
+        told_to_stop(server)
+        assert asking.request("GET", "/-/ready").status == 503
+        assert asking.request("GET", "/-/live").status == 200
+        for connection in (kept, server.connect()):
+            for _ in range(3):
+                response = connection.request("GET", "/process")
+                assert response.status == 200
+                assert response.get("Connection") is None
+        # What is in hand when the delay is ended is finished.
+        busy = server.enter(gate := tmp_path / "gate")
+        server.process.send_signal(number)
+        wait_refusing(server)
+        gate.touch()
+        answer = busy.response()
+        assert (answer.status, answer.get("Connection")) == (200, "close")
+        wait_end(server)
 
 
 def test_who_dies_while_draining_is_replaced(mode: str) -> None:
@@ -221,37 +187,32 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         os.kill(min(before), signal.SIGKILL)
         wait_for(lambda: len(set(children(server.process.pid)) - before) == 1, "a new worker")
         (other,) = before & set(children(server.process.pid))
-        os.kill(other, signal.SIGSTOP)
-        # Not at once: a thread that runs may let somebody in before it stops.
-        wait_for(lambda: is_stopped(other), f"process {other} to be stopped")
-        # Now only the new one can answer; it was told as well.
-        assert wait_status(address(server), 503) == NOT_READY
-        assert server.get("/process").json()["pid"] not in before
-        os.kill(other, signal.SIGCONT)
+        with stopped(other):
+            # Now only the new one can answer; it was told as well.
+            assert wait_status(("127.0.0.1", server.port), 503) == NOT_READY
+            assert server.get("/process").json()["pid"] not in before
         # Neither a reload nor an upgrade begins now.
-        server.process.send_signal(signal.SIGHUP)
-        server.process.send_signal(signal.SIGUSR2)
-        assert ask(address(server))[0] == 503
+        for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
+            server.process.send_signal(number)
+            server.wait_log(f"{number.name} has no effect: the server is drained")
+        assert ask(("127.0.0.1", server.port))[0] == 503
         server.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: refused(server), "nobody to listen any more")
+        wait_refusing(server)
         assert "reloading" not in server.log()
         assert "new main process" not in server.log()
         wait_end(server)
 
 
-@pytest.mark.parametrize(("mode", "supervisor"), [("gevent", "off")])
-def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
-        ear.settimeout(HANG)
-        ear.bind(str(folder / "notify"))
-        env = {"NOTIFY_SOCKET": str(ear.getsockname())}
-        options = ("--supervisor", supervisor, "--workers", "1", "--drain-delay", "0.5")
-        with Server(GATE, mode, *HEALTH, *options, env=env) as server:
-            server.process.send_signal(signal.SIGTERM)
-            while not ear.recv(4096).startswith(b"STOPPING=1"):
-                pass
-            server.wait_log("the stop begins in 0.5 s (TERM)")
-            wait_end(server)
+def test_the_delay_ends_by_itself(folder: Path) -> None:
+    options = ("--supervisor", "off", "--workers", "1", "--drain-delay", "0.5")
+    with (
+        ServiceManager(folder / "notify") as manager,
+        Server(GATE, "gevent", *HEALTH, *options, env=manager.env) as server,
+    ):
+        server.process.terminate()
+        manager.until("STOPPING")
+        server.wait_log("the stop begins in 0.5 s (TERM)")
+        wait_end(server)
 
 
 def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
@@ -260,7 +221,7 @@ def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
             for asking in (connection, another):
                 assert asking.request("GET", "/-/ready").status == 200
             server.process.send_signal(signal.SIGTERM)
-            wait_for(lambda: refused(server), "nobody to listen any more")
+            wait_refusing(server)
             for asking in (connection, another):
                 response = asking.request("GET", "/-/ready")
                 assert (response.status, response.get("Connection")) == (503, "close")
@@ -276,8 +237,7 @@ def test_who_retires_is_ready(mode: str, versions: Versions) -> None:
         with server.connect() as connection, server.connect() as late:
             assert connection.request("GET", "/-/ready").status == 200
             assert late.request("GET", "/-/ready").status == 200
-            server.process.send_signal(signal.SIGHUP)
-            server.wait_log("reloaded: the new version serves")
+            reload(server)
             response = connection.request("GET", "/-/ready")
             assert (response.status, response.body) == (200, b"ready\n")
         server.stop()

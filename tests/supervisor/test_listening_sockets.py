@@ -11,7 +11,7 @@ import stat
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,9 +22,11 @@ from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import listeners_from_json, listeners_to_json
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import listeners_of, open_listeners
+from tests.supervisor.reloads import reload
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, fdinfo
-from tests.testkit.server import ROOT, Program, Server, command, mode_options, wait_for
+from tests.testkit.server import ROOT, Server, wait_for
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -77,17 +79,15 @@ def test_several_addresses_of_every_kind(folder: Path) -> None:
     name = secrets.token_hex(8)
     binds = ("127.0.0.1:0", "127.0.0.1:0", f"unix:{folder}/socket", f"unix:@{name}")
     with Server(ECHO, bind=binds) as server:
-        first, second, path, abstract = server.urls.split(", ")
-        assert path == f"unix:{folder}/socket"
-        assert abstract == f"unix:@{name}"
-        ports = [int(url.rpartition(":")[2]) for url in (first, second)]
-        assert len(set(ports)) == 2
-        tcp = [("127.0.0.1", port) for port in ports]
-        wheres: list[tuple[str, int] | str] = [*tcp, f"{folder}/socket", f"\0{name}"]
-        for where in wheres:
+        *tcp, path, abstract = server.urls.split(", ")
+        assert (path, abstract) == binds[2:]
+        ports = {int(url.rpartition(":")[2]) for url in tcp}
+        assert len(ports) == 2
+        places: list[Any] = [("127.0.0.1", port) for port in ports]
+        for where in (*places, f"{folder}/socket", f"\0{name}"):
             with Connection(where) as connection:
                 assert connection.request("GET", "/here").status == 200
-    assert list(folder.iterdir()) == []
+    assert os.listdir(folder) == []
 
 
 def test_a_failure_closes_only_what_was_opened(opened: Open, folder: Path) -> None:
@@ -206,8 +206,7 @@ def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
             assert server.get("/x").status == 200
         server.process.send_signal(signal.SIGTTIN)
         server.wait_log("with reuse_port, change workers and reload")
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded: the new version serves")
+        reload(server)
         for _ in range(30):
             assert server.get("/x").status == 200
 
@@ -234,7 +233,7 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_mode(opened: Open, folder: Path, umask: int) -> None:
+def test_mode(opened: Open, folder: Path, umask: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before = os.umask(umask)
     try:
         have = opened(bind=f"unix:{folder}/socket", socket_mode="0620")
@@ -243,21 +242,12 @@ def test_mode(opened: Open, folder: Path, umask: int) -> None:
         assert mode_of(folder / "socket") == 0o666
         opened(bind=f"unix:{folder}/another")
         assert mode_of(folder / "another") == 0o777 & ~umask
+        # Between bind(2) and chmod(2) nobody may come in who may not afterwards.
+        monkeypatch.setattr(os, "chmod", lambda path, mode: None)
+        opened(bind=f"unix:{folder}/private", socket_mode="0600")
+        assert mode_of(folder / "private") == 0o600
     finally:
         os.umask(before)
-
-
-def test_never_more_than_the_mode(
-    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between bind(2) and chmod(2) nobody may come in who may not afterwards."""
-    monkeypatch.setattr(os, "chmod", lambda path, mode: None)
-    before = os.umask(0)
-    try:
-        opened(bind=f"unix:{folder}/socket", socket_mode="0600")
-    finally:
-        os.umask(before)
-    assert mode_of(folder / "socket") == 0o600
 
 
 def test_owner(opened: Open, folder: Path) -> None:
@@ -295,8 +285,7 @@ def test_a_file_that_is_not_ours_any_more_stays(opened: Open, folder: Path) -> N
     first.close()
     assert path.is_socket(), "the file of our successor was removed"
     assert reachable(second)
-    child = os.fork()
-    if child == 0:
+    if (child := os.fork()) == 0:
         second.close()
         os._exit(0)
     os.waitpid(child, 0)
@@ -367,11 +356,10 @@ def test_relative_unix_path(mode: str, folder: Path) -> None:
     assert not path.exists()
 
 
-def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
+def test_regular_file_in_the_place_of_a_socket(folder: Path) -> None:
     path = folder / "precious"
     path.write_text("data")
-    words = command("serve", ROBUST, "--bind", f"unix:{path}", *mode_options(mode))
-    with Program(*words, cwd=folder) as program:
-        assert program.wait() == 5, program.log()
-        assert re.fullmatch(r"poorhttp: .*/precious: .* is not a socket, .*\n", program.log())
+    done = run_command("serve", ROBUST, "--bind", f"unix:{path}", cwd=folder)
+    assert done.returncode == 5
+    assert re.fullmatch(r"poorhttp: .*/precious: .* is not a socket, .*\n", done.stderr)
     assert path.read_text() == "data"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.supervisor.reloads import reload
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
@@ -49,20 +50,33 @@ def wait_for_end(pids: list[int]) -> None:
     wait_for(lambda: not any(map(lives, pids)), "the end of all processes")
 
 
-@pytest.mark.parametrize(
-    ("mode", "how"), each_value(DIFFERENT, ["/python", "/native"]), indirect=["mode"]
-)
-def test_a_request_that_hangs(how: str, mode: str, tmp_path: Path) -> None:
-    (tmp_path / "hung.py").write_text(APPLICATION)
-    with Server("hung:application", mode, *LIMIT, cwd=tmp_path) as server:
+def log_of_hung(folder: Path, mode: str, how: str, *options: str, before: str = "") -> str:
+    """Kill the main process while a request hangs, and wait until nothing is left; the log."""
+    (folder / "hung.py").write_text(before + APPLICATION)
+    with Server("hung:application", mode, *LIMIT, *options, cwd=folder) as server:
         server.connect().send_request("GET", how)
         server.wait_log("hangs")
-        pids = kill_main(server)
-        wait_for_end(pids)
-        if how == "/python":
-            assert "the main process has ended: requests in flight may take 0.5 s" in server.log()
-            assert "stopped with requests still in flight: request 1 GET /python" in server.log()
+        wait_for_end(kill_main(server))
+        log = server.log()
         server.kill()
+    return log
+
+
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [
+        *each_value(DIFFERENT, ["/python", "/native"]),
+        # It ignores or blocks all signals: in some modes no other thread is there that finds the
+        # end of the control channel.
+        *[("forking", "/deaf"), ("threading", "/blocked")],
+    ],
+    indirect=["mode"],
+)
+def test_a_request_that_hangs(how: str, mode: str, tmp_path: Path) -> None:
+    log = log_of_hung(tmp_path, mode, how)
+    if how == "/python":
+        assert "the main process has ended: requests in flight may take 0.5 s" in log
+        assert "stopped with requests still in flight: request 1 GET /python" in log
 
 
 def test_a_request_that_ends(mode: str, tmp_path: Path) -> None:
@@ -89,8 +103,7 @@ def test_a_worker_that_a_reload_has_retired(tmp_path: Path) -> None:
     with Server("tests/apps/gate.py", "threading", *options) as server:
         server.enter(tmp_path / "never")
         before = children(server.process.pid)
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded: the new version serves")
+        reload(server)
         wait_for_end([*before, *kill_main(server)])
         server.kill()
 
@@ -117,21 +130,5 @@ def test_an_application_that_is_being_loaded(options: tuple[str, ...], tmp_path:
 def test_an_application_that_handles_or_blocks_all_signals(
     options: tuple[str, ...], change: str, tmp_path: Path
 ) -> None:
-    lines = f"for each in signal.valid_signals() - {{9, 19}}:\n    {change}\n"
-    (tmp_path / "deaf.py").write_text(f"import signal\n{lines}{APPLICATION}")
-    with Server("deaf:application", "threading", *LIMIT, *options, cwd=tmp_path) as server:
-        server.connect().send_request("GET", "/python")
-        server.wait_log("hangs")
-        wait_for_end(kill_main(server))
-        server.kill()
-
-
-@pytest.mark.parametrize(("mode", "how"), [("forking", "/deaf"), ("threading", "/blocked")])
-def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_path: Path) -> None:
-    """In some modes no other thread is there that finds the end of the control channel."""
-    (tmp_path / "hung.py").write_text(APPLICATION)
-    with Server("hung:application", mode, *LIMIT, cwd=tmp_path) as server:
-        server.connect().send_request("GET", how)
-        server.wait_log("hangs")
-        wait_for_end(kill_main(server))
-        server.kill()
+    before = f"import signal\nfor each in signal.valid_signals() - {{9, 19}}:\n    {change}\n"
+    log_of_hung(tmp_path, "threading", "/python", *options, before=before)

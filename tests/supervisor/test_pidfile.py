@@ -3,87 +3,38 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from poorhttp.errors import ConfigError
 from poorhttp.process.pidfile import PidFile
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.forked_command import run_command
-from tests.testkit.client import HANG
-from tests.testkit.server import environment
+from tests.testkit.process import children, lives
+from tests.testkit.server import Server
 
-#: Writes the file and has a child, which says so. Ends with its standard input, but not its child.
-HOLDER = """
-import os, sys
-from poorhttp.errors import Failure
-from poorhttp.process.pidfile import PidFile
-file = PidFile(sys.argv[1], "--pidfile")
-try:
-    getattr(file, sys.argv[2])()
-except Failure as failure:
-    sys.exit(str(failure))
-if os.fork():
-    sys.stdin.read()
-    file.remove()
-else:
-    # It has the descriptor too, but neither the lock nor the right to remove the file.
-    file.remove()
-    print(os.getpid(), flush=True)
-    import time
-    time.sleep(600)
+GATE = "tests/apps/gate.py"
+
+#: Locks a file for reading, as whoever may read it can, and says so.
+READER = """
+import fcntl, os, sys
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH)
+print("locked", flush=True)
+sys.stdin.read()
 """
 
 
-class Holder:
-    """Another process that holds a pidfile, and has a child."""
-
-    def __init__(self, path: Path, how: str = "write") -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, str(path), how],
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout
-        self.pid = self.process.pid
-        self.child = int(self.process.stdout.readline())
-
-    def end(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.close()
-        self.process.wait(HANG)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(HANG)
-
-    def close(self) -> None:
-        os.kill(self.child, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait(HANG)
-        for stream in (self.process.stdin, self.process.stdout):
-            assert stream
-            stream.close()
-
-
-@pytest.fixture
-def hold(folder: Path) -> Iterator[Callable[..., Holder]]:
-    holders: list[Holder] = []
-
-    def start(path: Path, how: str = "write") -> Holder:
-        holders.append(Holder(path, how))
-        return holders[-1]
-
-    yield start
-    for holder in holders:
-        holder.close()
+def serve(path: Path) -> Server:
+    """A server with this file."""
+    return Server(GATE, "single", "--pidfile", str(path))
 
 
 def written(path: Path) -> str:
@@ -122,6 +73,12 @@ def test_written_and_removed(folder: Path, umask: int) -> None:
         os.umask(before)
     assert path.read_text() == f"{os.getpid()}\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    if (child := os.fork()) == 0:
+        # It has the descriptor too, but neither the lock nor the right to remove the file.
+        file.remove()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert path.exists(), "a child removed the file of its parent"
     # After a reload that did not change it.
     file.write()
     assert os.listdir(folder) == ["pid"]
@@ -137,24 +94,6 @@ def test_relative_to_where_we_were(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir("/")
     file.remove()
     assert os.listdir(folder) == []
-
-
-def test_held_by_another(folder: Path, hold: Callable[..., Holder]) -> None:
-    path = folder / "pid"
-    holder = hold(path)
-    assert f"{path} is held by process {holder.pid}, which is running" in refused(path)
-    holder.end()
-    assert not path.exists()
-    assert written(path) == f"{os.getpid()}\n"
-
-
-def test_left_over_from_one_that_was_killed(folder: Path, hold: Callable[..., Holder]) -> None:
-    """Although a child of it lives, as a worker does that still drains."""
-    path = folder / "pid"
-    holder = hold(path)
-    holder.kill()
-    assert path.read_text() == f"{holder.pid}\n"
-    assert written(path) == f"{os.getpid()}\n"
 
 
 @pytest.mark.parametrize(
@@ -192,67 +131,52 @@ def test_no_such_folder(folder: Path) -> None:
             getattr(PidFile(str(path)), attempt)()
 
 
-def test_the_command_says_so(folder: Path, hold: Callable[..., Holder]) -> None:
-    path = folder / "pid"
-    holder = hold(path)
-    bind = ("--bind", "127.0.0.1:0")
-    done = run_command("serve", "tests/apps/echo.py", *bind, "--pidfile", str(path))
-    assert done.returncode == 3
-    assert done.stderr == (
-        f"poorhttp: --pidfile: {path} is held by process {holder.pid}, which is running; stop it, "
-        "or choose another file\n"
-    )
-
-
-def test_successor(folder: Path, hold: Callable[..., Holder]) -> None:
+def test_held_by_a_server_until_its_end(folder: Path) -> None:
     """A new main process takes the file over while the old one lives."""
     path = folder / "pid"
-    old = hold(path)
-    new = hold(path, "replace")
-    assert path.read_text() == f"{new.pid}\n"
-    old.end()
-    assert path.read_text() == f"{new.pid}\n", "the old process removed the file of the new one"
-    assert f"is held by process {new.pid}" in refused(path)
-    new.end()
+    with serve(path) as server:
+        assert f"{path} is held by process {server.process.pid}, which is running" in refused(path)
+        done = run_command("serve", GATE, "--bind", "127.0.0.1:0", "--pidfile", str(path))
+        assert done.returncode == 3
+        assert done.stderr == (
+            f"poorhttp: --pidfile: {path} is held by process {server.process.pid}, which is "
+            "running; stop it, or choose another file\n"
+        )
+        new = upgrade(server, path)
+        assert path.read_text() == f"{new}\n", "the old process removed the file of the new one"
+        assert f"is held by process {new}" in refused(path)
+        end(server, new)
     assert os.listdir(folder) == []
+    assert written(path) == f"{os.getpid()}\n"
 
 
-#: Locks a file for reading, as whoever may read it can, and says so.
-READER = """
-import fcntl, os, sys
-if os.geteuid() == 0:
-    os.setgroups([])
-    os.setresgid(65534, 65534, 65534)
-    os.setresuid(65534, 65534, 65534)
-fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH)
-print("locked", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_lock_of_somebody_who_may_only_read(folder: Path, hold: Callable[..., Holder]) -> None:
-    """No other user keeps a server that was killed from being started again."""
+def test_left_over_from_a_server_that_was_killed(folder: Path) -> None:
+    """Although a worker still drains, and somebody who may only read it has locked the file."""
     folder.chmod(0o755)
     path = folder / "pid"
-    killed = hold(path)
-    reader = subprocess.Popen(
-        [sys.executable, "-S", "-c", READER, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with reader:
-        assert reader.stdin
-        assert reader.stdout
-        try:
-            # It waits for the lock until the server ends.
-            killed.kill()
-            assert reader.stdout.readline() == "locked\n"
-            PidFile(str(path)).check()
-            assert written(path) == f"{os.getpid()}\n"
-            assert not path.exists()
-            # A server of the same time is still noticed.
-            hold(path)
-            assert "is running" in refused(path)
-        finally:
-            reader.kill()
+    with serve(path) as killed:
+        killed.enter(folder / "never")
+        (worker,) = children(killed.process.pid)
+        reader = subprocess.Popen(
+            [sys.executable, "-S", "-c", READER, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with reader:
+            assert reader.stdout
+            try:
+                # It waits for the lock until the server ends.
+                killed.process.kill()
+                assert reader.stdout.readline() == "locked\n"
+                assert path.read_text() == f"{killed.process.pid}\n"
+                PidFile(str(path)).check()
+                assert written(path) == f"{os.getpid()}\n"
+                assert not path.exists()
+                assert lives(worker)
+                # A server of the same time is still noticed.
+                with serve(path):
+                    assert "is running" in refused(path)
+            finally:
+                reader.kill()
+        killed.kill()

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, lives
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, run, wait_for
 
 #: A module that forges, once, what the preloader reports when it is told to fork.
 FORGING = """
@@ -31,13 +30,15 @@ def forge(channel, size):
             channel.send(f"{VICTIM}\\n".encode())
         elif FORGERY == "no message":
             os.write(fds[0], b"-1\\n")
-        elif os.fork() == 0:
-            # No child of the main process, as long as its parent lives.
-            if os.fork() == 0:
-                os.write(fds[0], b"h")
-            time.sleep(600)
         else:
-            time.sleep(0.2)
+            read, write = os.pipe()
+            if os.fork() == 0:
+                # No child of the main process, as long as its parent lives.
+                if os.fork() == 0:
+                    os.write(fds[0], b"h")
+                    os.write(write, b"done")
+                time.sleep(600)
+            os.read(read, 4)
     return message, fds
 
 preloader.receive = forge
@@ -86,11 +87,15 @@ def victim() -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    "forgery",
-    ["a number", "no message", "a process that is no child"],
+    ("forgery", "said"),
+    [
+        ("a number", ""),
+        ("no message", "ended before it"),
+        ("a process that is no child", "a worker was reported by process"),
+    ],
 )
 def test_the_application_cannot_name_the_process_of_a_worker(
-    forgery: str, victim: int, folder: Path, nobody: Nobody
+    forgery: str, said: str, victim: int, folder: Path, nobody: Nobody
 ) -> None:
     """As root, the application has the rights of nobody, and the victim those of root."""
     folder.chmod(0o777)
@@ -102,10 +107,7 @@ def test_the_application_cannot_name_the_process_of_a_worker(
     with Server(f"{app}:application", "threading", *options, env=env) as server:
         pids = {int(server.get("/").body) for _ in range(20)}
         assert pids < set(children(server.process.pid))
-        if forgery != "a number":
-            server.wait_log(
-                "a worker was reported by process" if "process" in forgery else "ended before it"
-            )
+        server.wait_log(said)
         server.stop(signal.SIGQUIT)
         assert not any(lives(pid) for pid in pids)
     assert lives(victim)
@@ -119,8 +121,6 @@ def test_an_application_that_waits_for_children_itself(way: str, seen: str, tmp_
     app.write_text(CHILDREN)
     options = ("--preload", "--workers", "2", "--max-requests", "5", "--drain-timeout", "0")
     with Server(f"{app}:application", "threading", *options, env={"WAY": way}) as server:
-        with Connection(("127.0.0.1", server.port)) as connection:
-            assert connection.request("GET", "/").body.decode() == seen
         before = children(server.process.pid)
         for _ in range(20):
             assert server.get("/").body.decode() == seen
@@ -130,16 +130,17 @@ def test_an_application_that_waits_for_children_itself(way: str, seen: str, tmp_
 
 def test_signals_go_to_children_only(victim: int) -> None:
     """Whatever number there is: the kernel knows whose child it is, until somebody waits for it."""
-    program = (
-        "import os, signal, sys; from poorhttp.process import signals\n"
-        "child = os.posix_spawn('/bin/true', ['true'], {})\n"
-        "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\n"
-        "assert signals.is_child(child)\n"
-        "os.waitpid(child, 0)\n"
-        "for pid in (child, int(sys.argv[1]), 0, -1, os.getpid()):\n"
-        "    assert not signals.is_child(pid)\n"
-        "    signals.send(pid, signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(victim)], check=False, timeout=HANG)
-    assert done.returncode == 0
+    program = """
+import os, signal, sys
+from poorhttp.process import signals
+child = os.posix_spawn("/bin/true", ["true"], {})
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+assert signals.is_child(child)
+os.waitpid(child, 0)
+for pid in (child, int(sys.argv[1]), 0, -1, os.getpid()):
+    assert not signals.is_child(pid)
+    signals.send(pid, signal.SIGKILL)
+"""
+    done = run(sys.executable, "-c", program, str(victim))
+    assert done.returncode == 0, done.stderr
     assert lives(victim)

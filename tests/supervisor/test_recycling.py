@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
 
-from tests.support.each_value import DIFFERENT, each_value
+from tests.supervisor.reloads import reload
 from tests.support.load import Load
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
+JITTERED = ("--max-requests", "20", "--max-requests-jitter", "5", "--drain-timeout", "0.2")
+PRELOADED = (*JITTERED, "--preload")
+BEGUN = "it has begun max_requests requests"
+
 
 @pytest.mark.parametrize(
-    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+    ("mode", "options", "workers", "why"),
+    [
+        ("forking", JITTERED, 4, BEGUN),
+        ("threading", PRELOADED, 4, BEGUN),
+        ("gevent", JITTERED, 4, BEGUN),
+        pytest.param("forking", PRELOADED, 4, BEGUN, marks=pytest.mark.full),
+        pytest.param("threading", JITTERED, 4, BEGUN, marks=pytest.mark.full),
+        pytest.param("gevent", PRELOADED, 4, BEGUN, marks=pytest.mark.full),
+        ("threading", ("--max-lifetime", "0.5"), 3, "max_lifetime is over"),
+        ("single", ("--max-rss", "1M"), 2, "MiB (max_rss)"),
+    ],
 )
-def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
-    options = ("--max-requests", "20", "--max-requests-jitter", "5", "--preload", preload)
-    with versions.serve(mode, *options, "--drain-timeout", "0.2") as server:
+def test_nothing_is_lost(
+    mode: str, options: tuple[str, ...], workers: int, why: str, versions: Versions
+) -> None:
+    with versions.serve(mode, *options) as server:
         with Load(server.port) as load:
-            wait_for(lambda: len(load.pids) > 3, "several workers, one after another")
+            wait_for(lambda: len(load.pids) >= workers, "several workers, one after another")
         load.check()
         # Others may have been given more while the successor began.
-        server.wait_log("it has begun max_requests requests")
+        server.wait_log(why)
 
 
 #: A module of which the fork of a worker ends at once, if there is a file DIES.
@@ -58,22 +72,6 @@ def test_a_successor_that_cannot_be_forked_is_forgotten(tmp_path: Path) -> None:
         assert not dies.exists()
 
 
-def test_max_lifetime(versions: Versions) -> None:
-    with versions.serve("threading", "--max-lifetime", "0.5") as server:
-        with Load(server.port) as load:
-            wait_for(lambda: len(load.pids) > 2, "several workers, one after another")
-        load.check()
-        server.wait_log("max_lifetime is over")
-
-
-def test_max_rss(versions: Versions) -> None:
-    with versions.serve("single", "--max-rss", "1M") as server:
-        with Load(server.port) as load:
-            wait_for(lambda: len(load.pids) > 1, "another worker")
-        load.check()
-        server.wait_log("MiB (max_rss)")
-
-
 def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
     """It is retired and has a request that takes too long: that one is lost, and nothing else."""
     options = ("--graceful-timeout", "0.3", "--workers", "1")
@@ -83,8 +81,7 @@ def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
             connection.send_request("GET", "/60000")
             # It is in hand when another is answered behind it.
             wait_for(lambda: told(server)["pid"] == pid, "an answer")
-            server.process.send_signal(signal.SIGHUP)
-            server.wait_log("reloaded")
+            reload(server)
             with Load(server.port) as load:
                 server.wait_log(f"worker {pid} still had requests in flight and was killed")
             load.check()
@@ -103,21 +100,14 @@ def application(environ, start_response):
 """
 
 
-@pytest.mark.parametrize(
-    ("mode", "preload"),
-    [
-        ("threading", "on"),
-        ("gevent", "off"),
-    ],
-)
+@pytest.mark.parametrize(("mode", "preload"), [("threading", "on"), ("gevent", "off")])
 def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: Path) -> None:
     """It is in C and holds the interpreter: its client gets 504, and others a new worker."""
     app = tmp_path / "stuck.py"
     app.write_text(STUCK)
-    options = ("--workers", "1", "--request-timeout", "0.2", "--graceful-timeout", "0.2")
-    with Server(
-        f"{app}:application", mode, *options, "--preload", preload, tracebacks=True
-    ) as server:
+    limits = ("--request-timeout", "0.2", "--graceful-timeout", "0.2")
+    options = ("--workers", "1", "--preload", preload, *limits)
+    with Server(f"{app}:application", mode, *options, tracebacks=True) as server:
         stuck = int(server.get("/").body)
         assert server.get("/stuck").status == 504
         server.wait_log(f"worker {stuck} is replaced: a request in it cannot be interrupted")

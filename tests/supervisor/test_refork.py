@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.supervisor.reloads import reload
 from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import Connection
@@ -64,28 +65,26 @@ def application(environ, start_response):
 class Application(Server):
     """A server of `APP`, and what is asked of it."""
 
-    def __init__(self, tmp_path: Path, mode: str, *options: str) -> None:
+    def __init__(self, tmp_path: Path, *options: str) -> None:
         path = tmp_path / "reforked.py"
         path.write_text(APP)
         self.gate = tmp_path / "gate"
-        more = () if "--workers" in options else ("--workers", "3")
-        super().__init__(f"{path}:application", mode, *OPTIONS, *more, *options)
+        super().__init__(f"{path}:application", "threading", *OPTIONS, "--workers", "3", *options)
         self._asked = 0
 
     def ask(self) -> tuple[int, int, int, list[str]]:
-        """The process of a worker, its depth of calls, the paths that it knows, and its events."""
-        with self.connect() as connection:
-            return self.ask_on(connection)
+        """The process of a worker, its depth of calls, the paths that it knows, and its events.
 
-    def ask_on(self, connection: Connection) -> tuple[int, int, int, list[str]]:
-        """The same, on a connection that stays open."""
+        The connection stays open.
+        """
         self._asked += 1
-        words = connection.request("GET", f"/{self._asked}").body.decode().split(" ", 3)
+        words = self.connect().request("GET", f"/{self._asked}").body.decode().split(" ", 3)
         return int(words[0]), int(words[1]), int(words[2]), words[3].split(",")
 
     def ask_until(self, text: str, times: int = 1) -> None:
         def asked() -> bool:
-            self.ask()
+            self._asked += 1
+            assert self.get(f"/{self._asked}").status == 200
             return self.log().count(text) >= times
 
         wait_for(asked, f"{text!r} in the log {times} times")
@@ -137,22 +136,18 @@ def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
 def test_workers_have_what_requests_have_left(tmp_path: Path) -> None:
     """Hooks are called in each process; neither calls nor descriptors pile up."""
     hooks = ("--after-fork", "reforked:after_fork", "--before-refork", "reforked:before_refork")
-    with Application(tmp_path, "threading", *hooks, "--refork-after", "10 10") as server:
-        pid, depth, _, events = server.ask_on(server.connect())
+    with Application(tmp_path, *hooks, "--refork-after", "10 10") as server:
+        pid, depth, _, events = server.ask()
         files = len(opened(pid))
         assert events == [f"forked {pid}"]
         server.ask_until("reforked 3 workers", 2)
         first, second = server.begun()
         server.wait_settled()
-        assert not lives(first)
-        assert not lives(second)
-        pid, same_depth, paths, events = server.ask_on(server.connect())
+        assert not any(map(lives, (first, second)))
+        pid, same_depth, paths, events = server.ask()
         assert paths > 10
         came_from = [
-            f"forked {first}",
-            f"finished {first}",
-            f"forked {second}",
-            f"finished {second}",
+            f"{what} {each}" for each in (first, second) for what in ("forked", "finished")
         ]
         assert events == [*came_from, f"forked {pid}"]
         assert same_depth == depth
@@ -162,7 +157,7 @@ def test_workers_have_what_requests_have_left(tmp_path: Path) -> None:
 def test_a_worker_with_a_thread_is_not_reforked(tmp_path: Path) -> None:
     """It goes on serving."""
     hooks = ("--after-fork", "reforked:start_thread")
-    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
+    with Application(tmp_path, *hooks, "--refork-after", "5") as server:
         before = server.wait_settled()
         server.ask_until("not reforked, because a thread does not survive that: the clock\n")
         assert server.wait_settled() == before
@@ -173,7 +168,7 @@ def test_a_worker_that_has_finished_and_cannot_be_forked(tmp_path: Path) -> None
     """It is replaced by a worker that has loaded the application again."""
     why = "--before-refork: reforked:refuse has failed: RuntimeError: not this one"
     hooks = ("--after-fork", "reforked:start_thread", "--before-refork", "reforked:refuse")
-    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
+    with Application(tmp_path, *hooks, "--refork-after", "5") as server:
         before = server.wait_settled()
         server.ask_until("not reforked, because worker")
         server.wait_log(why)
@@ -185,7 +180,7 @@ def test_a_worker_that_has_finished_and_cannot_be_forked(tmp_path: Path) -> None
 
 def test_a_stop_while_a_worker_finishes(tmp_path: Path) -> None:
     """What is in flight is answered, and the worker does not become the preloader."""
-    with Application(tmp_path, "threading", "--refork-after", "20") as server:
+    with Application(tmp_path, "--refork-after", "20") as server:
         held = server.hold()
         server.ask_until(BEGUN)
         server.process.send_signal(signal.SIGTERM)
@@ -200,12 +195,11 @@ def test_a_stop_while_a_worker_finishes(tmp_path: Path) -> None:
 def test_a_reload_while_a_worker_finishes(tmp_path: Path) -> None:
     """It ends like the other workers of its version."""
     hooks = ("--before-refork", "reforked:before_refork")
-    with Application(tmp_path, "threading", *hooks, "--refork-after", "20") as server:
+    with Application(tmp_path, *hooks, "--refork-after", "20") as server:
         held = server.hold()
         server.ask_until(BEGUN)
         before = set(children(server.process.pid))
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("reloaded: the new version serves")
+        reload(server)
         server.gate.touch()
         assert [connection.response().status for connection in held] == [200] * len(held)
         assert not server.wait_settled() & before

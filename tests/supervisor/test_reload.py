@@ -4,49 +4,53 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from tests.supervisor.reloads import refused_reload, reload
 from tests.support.development import answering, write
 from tests.support.each_value import DIFFERENT, each_value
+from tests.support.health_probe import Probe, ask
+from tests.support.library_program import LibraryProgram
 from tests.support.load import Load
-from tests.testkit.client import HANG
-from tests.testkit.process import children
+from tests.testkit.client import HANG, Connection
+from tests.testkit.process import children, descriptors
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
-
-#: For `log_config`: everything goes to standard error.
-CONSOLE = json.dumps(
-    {
-        "version": 1,
-        "handlers": {"console": {"class": "logging.StreamHandler"}},
-        "root": {"level": "INFO", "handlers": ["console"]},
-    }
-)
-
-
-def reload(server: Server, times: int = 1) -> None:
-    """Tell it to reload, and wait until it has, for the so manyeth time."""
-    server.process.send_signal(signal.SIGHUP)
-    server.wait_log("reloaded: the new version serves", times)
 
 
 @pytest.mark.parametrize(
     ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
 )
-def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions) -> None:
-    with versions.serve(mode, "--preload", preload) as server:
-        with Load(server.port) as load:
-            for version in range(2, 4):
-                versions.set(str(version))
-                reload(server, version - 1)
-                load.wait_version(str(version))
+def test_nothing_is_lost_by_reloads(
+    mode: str, preload: str, versions: Versions, folder: Path
+) -> None:
+    """Nor does the address `admin` notice them; what was counted before them, counts."""
+    admin = str(folder / "admin")
+    # The preloader goes on to fork those that replace workers.
+    options = ("--preload", "on", "--max-requests", "50") if preload == "on" else ()
+    with versions.serve(mode, "--admin", f"unix:{admin}", *options) as server:
+        with Probe(admin) as probe, Load(server.port) as load:
+            for version in ("2", "3"):
+                versions.set(version)
+                reload(server)
+                load.wait_version(version)
+            versions.set("broken")
+            refused_reload(server)
+            probe.wait_more()
+            versions.set("3")
         load.check()
+        assert set(probe.told) == {(200, "ready")}
+        _, metrics = ask(admin, "/-/metrics")
+        (total,) = re.findall(r"^poorhttp_requests_total (\S+)$", metrics, re.MULTILINE)
+        assert float(total) >= load.answers.total()
         assert told(server)["version"] == "3"
         assert told(server)["gevent"] == (mode == "gevent")
+        server.tracebacks = True
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",), ("--admin", "127.0.0.1:0")])
@@ -55,33 +59,27 @@ def test_the_main_process_keeps_no_descriptors(
 ) -> None:
     """The memory of workers that have ended is a descriptor, which later workers would inherit."""
     with versions.serve("forking", *options) as server:
-        open_files = Path(f"/proc/{server.process.pid}/fd")
+        main = server.process.pid
         reload(server)
-        wait_for(
-            # The preloader ends a little later, if not sooner than the first workers; the process
-            # that answers at admin stays.
-            lambda: len(children(server.process.pid)) <= server.workers + 1,
-            "the end of the first workers",
-        )
-        before = len(list(open_files.iterdir()))
-        for times in range(2, 6):
-            reload(server, times)
-        wait_for(lambda: len(list(open_files.iterdir())) <= before, "the end of the workers before")
+        # The preloader ends a little later, if not sooner than the first workers; the process
+        # that answers at admin stays.
+        most = server.workers + 1
+        wait_for(lambda: len(children(main)) <= most, "the end of the first workers")
+        before = descriptors(main)
+        for _ in range(4):
+            reload(server)
+        wait_for(lambda: descriptors(main) <= before, "the end of the workers before")
 
 
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_a_version_that_cannot_be_loaded(preload: str, versions: Versions) -> None:
+    reasons = {"broken": "this version is broken", "mortal": "was killed by SIGKILL"}
     with versions.serve("forking", "--preload", preload) as server:
         with Load(server.port) as load:
-            for version, why in (
-                ("broken", "this version is broken"),
-                ("mortal", "was killed by SIGKILL"),
-            ):
+            for version, why in reasons.items():
                 start = server.log_size()
                 versions.set(version)
-                server.process.send_signal(signal.SIGHUP)
-                refused = "not reloaded; the previous version keeps serving"
-                wait_for(lambda: refused in server.log(start), refused)  # noqa: B023
+                refused_reload(server)
                 wait_for(lambda: why in server.log(start), why)  # noqa: B023
             versions.set("3")
             reload(server)
@@ -90,29 +88,37 @@ def test_a_version_that_cannot_be_loaded(preload: str, versions: Versions) -> No
 
 
 def test_a_configuration_that_is_wrong(versions: Versions, tmp_path: Path) -> None:
-    file = tmp_path / "server.ini"
+    file, pipe = tmp_path / "server.ini", tmp_path / "pipe.json"
     file.write_text("[http]\nthreads = 3\n")
+    os.mkfifo(pipe)
+    mistakes = {
+        "thread = 3": 'server.ini:2: unknown option "thread"',
+        "threads = many": 'server.ini:2: threads: "many" is not',
+        "supervisor = off": "needs a restart, not a reload",
+        "chdir = none": 'server.ini:2: chdir: "none"',
+        f"log_config = {pipe}": "it is not a regular file",
+    }
     with versions.serve("threading", "-c", str(file)) as server:
         with Load(server.port) as load:
             pid = told(server)["pid"]
-            for number, (mistake, why) in enumerate(
-                [
-                    ("[http]\nthread = 3\n", 'server.ini:2: unknown option "thread"'),
-                    ("[http]\nthreads = many\n", 'server.ini:2: threads: "many" is not'),
-                    ("[http]\nsupervisor = off\n", "needs a restart, not a reload"),
-                    ("[http]\nchdir = none\n", 'server.ini:2: chdir: "none"'),
-                ],
-                1,
-            ):
-                file.write_text(mistake)
-                server.process.send_signal(signal.SIGHUP)
-                server.wait_log("not reloaded; the previous version keeps serving", number)
-                server.wait_log(why)
+            for mistake, why in mistakes.items():
+                start = server.log_size()
+                file.write_text(f"[http]\n{mistake}\n")
+                refused_reload(server)
+                assert why in server.log(start)
             file.unlink()
-            server.process.send_signal(signal.SIGHUP)
-            server.wait_log("server.ini: cannot be read")
+            assert "server.ini: cannot be read" in refused_reload(server)
+            # The main process would wait for ever for somebody to write to it.
+            os.mkfifo(file)
+            assert "it is not a regular file" in refused_reload(server)
             assert told(server)["pid"] == pid
         load.check()
+
+
+def version_at(path: Path) -> str:
+    """The version that answers at a Unix socket."""
+    with Connection(str(path)) as connection:
+        return str(connection.request("GET", "/").json()["version"])
 
 
 def test_the_configuration_is_read_again(tmp_path: Path, versions: Versions) -> None:
@@ -121,12 +127,12 @@ def test_the_configuration_is_read_again(tmp_path: Path, versions: Versions) -> 
     file = tmp_path / "server.ini"
     file.write_text(f"[http]\nbind =\n  127.0.0.1:0\n  unix:{one}\nworkers = 1\n")
     with versions.serve("single", "-c", str(file), bind=()) as server:
-        assert ask(one) == "1"
+        assert version_at(one) == "1"
         with Load(server.port) as load:
             file.write_text(f"[http]\nbind =\n  127.0.0.1:0\n  unix:{other}\nworkers = 3\n")
             versions.set("2")
             reload(server)
-            assert ask(other) == "2"
+            assert version_at(other) == "2"
             assert not one.exists()
             load.wait_version("2")
             # Three workers make it likely that two of them answer soon.
@@ -149,18 +155,7 @@ def test_the_logs_of_the_new_configuration(tmp_path: Path, versions: Versions) -
         assert "was killed" not in old.read_text()
 
 
-def ask(path: Path) -> str:
-    """The version that answers at a Unix socket."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(HANG)
-        client.connect(str(path))
-        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        answer = b"".join(iter(lambda: client.recv(4096), b""))
-    version: str = json.loads(answer.partition(b"\r\n\r\n")[2])["version"]
-    return version
-
-
-def test_a_reload_replaces_one_that_is_under_way(versions: Versions, tmp_path: Path) -> None:
+def test_a_reload_replaces_one_that_is_under_way(versions: Versions) -> None:
     """A version that never gets ready does not stand in the way of the next."""
     with versions.serve("single") as server:
         versions.stall()
@@ -173,7 +168,7 @@ def test_a_reload_replaces_one_that_is_under_way(versions: Versions, tmp_path: P
         assert told(server)["version"] == "3"
 
 
-def test_it_can_be_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
+def test_it_can_be_stopped_in_the_middle(versions: Versions) -> None:
     with versions.serve("forking") as server:
         versions.stall()
         server.process.send_signal(signal.SIGHUP)
@@ -182,22 +177,18 @@ def test_it_can_be_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> 
 
 def test_the_program_that_uses_the_library(versions: Versions) -> None:
     """What it has loaded stays loaded; its workers are new all the same."""
-    from tests.support.library_program import LibraryProgram
-
     text = (
         f"import os; os.environ['VERSION_FILE'] = {str(versions.path)!r}\n"
         "import poorhttp, tests.apps.versioned as app\n"
         "poorhttp.serve(app.application, '127.0.0.1:0', workers=2)\n"
     )
     with LibraryProgram(text) as program:
-        from urllib.request import urlopen
 
         def pids() -> set[int]:
             return {json.load(urlopen(program.url, timeout=HANG))["pid"] for _ in range(20)}
 
         before = pids()
-        program.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: "reloaded" in program.log(), "the reload")
+        reload(program)
         assert not before & pids()
         program.terminate()
 
@@ -234,19 +225,3 @@ def test_a_link_that_leads_elsewhere(tmp_path: Path) -> None:
         link.symlink_to("two")
         reload(server)
         assert server.get("/").body == b"two"
-
-
-@pytest.mark.parametrize("what", ["configuration", "log_config"])
-def test_a_file_that_has_become_a_pipe(what: str, tmp_path: Path, versions: Versions) -> None:
-    """The main process would wait for ever for somebody to write to it."""
-    file, logging = tmp_path / "poorhttp.ini", tmp_path / "logging.json"
-    logging.write_text(CONSOLE)
-    file.write_text(f"[http]\nlog_config = {logging}\n" if what == "log_config" else "[http]\n")
-    changed = logging if what == "log_config" else file
-    with versions.serve("single", "-c", str(file)) as server:
-        changed.unlink()
-        os.mkfifo(changed)
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded; the previous version keeps serving")
-        server.wait_log("it is not a regular file")
-        assert told(server)["version"] == "1"

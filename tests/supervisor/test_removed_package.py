@@ -55,12 +55,24 @@ def replace(package: Path) -> None:
         copy.write_text("raise RuntimeError('another version')\n")
 
 
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package."""
+    package = tmp_path / "library/poorhttp"
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(ROOT / "poorhttp", package, ignore=ignored))
+
+
+def is_replaced(server: Server, before: list[int]) -> bool:
+    """Whether there are as many workers as before, without the first of them."""
+    now = workers(server.process.pid)
+    return len(now) >= len(before) and before[0] not in now
+
+
 @pytest.mark.parametrize(("mode", "change"), [("gevent", remove), ("threading", replace)])
 def test_the_server_goes_on_and_stops(
-    mode: str, change: Callable[[Path], None], tmp_path: Path
+    mode: str, change: Callable[[Path], None], package: Path, tmp_path: Path
 ) -> None:
-    package = tmp_path / "library/poorhttp"
-    shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(APPLICATION)
     env = {"PYTHONPATH": str(package.parent)}
     with Server("app.py", mode, *OPTIONS, cwd=tmp_path, env=env, tracebacks=True) as server:
@@ -69,15 +81,9 @@ def test_the_server_goes_on_and_stops(
         change(package)
         assert server.get("/?fail").status == 500
         before = workers(server.process.pid)
-        victim = before[0]
-        os.kill(victim, signal.SIGKILL)
-        wait_for(lambda: f"worker {victim} was killed" in log.read_text(), "the message")
-
-        def is_replaced() -> bool:
-            now = workers(server.process.pid)
-            return len(now) >= len(before) and victim not in now
-
-        wait_for(is_replaced, "another worker")
+        os.kill(before[0], signal.SIGKILL)
+        wait_for(lambda: f"worker {before[0]} was killed" in log.read_text(), "the message")
+        wait_for(lambda: is_replaced(server, before), "another worker")
         wait_for(lambda: "a worker has ended" in server.output(), "the hook")
         # Of all workers, the replaced one too.
         for _ in range(3):
@@ -119,16 +125,9 @@ HANDSHAKE = (
 )
 
 
-def is_replaced(server: Server, victim: int) -> bool:
-    found = workers(server.process.pid)
-    return bool(found) and victim not in found
-
-
 @pytest.mark.parametrize("change", [remove, replace])
-def test_the_first_websocket(change: Callable[[Path], None], tmp_path: Path) -> None:
+def test_the_first_websocket(change: Callable[[Path], None], package: Path, tmp_path: Path) -> None:
     """Its extension module is loaded, also in a worker that is forked later."""
-    package = tmp_path / "library/poorhttp"
-    shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(WEBSOCKET)
     env = {"PYTHONPATH": str(package.parent)}
     options = ("--workers", "1", "--http2", "on")
@@ -139,6 +138,6 @@ def test_the_first_websocket(change: Callable[[Path], None], tmp_path: Path) -> 
             with server.connect() as connection:
                 connection.send_request("GET", "/", *HANDSHAKE)
                 assert connection.interim() == 101
-            (victim,) = workers(server.process.pid)
-            os.kill(victim, signal.SIGKILL)
-            wait_for(partial(is_replaced, server, victim), "another worker")
+            before = workers(server.process.pid)
+            os.kill(before[0], signal.SIGKILL)
+            wait_for(partial(is_replaced, server, before), "another worker")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp.process.shared_imports import is_shared
+from tests.support.development import answering
 from tests.testkit.server import Server
 
 APPLICATION = """
@@ -26,14 +27,31 @@ def application(environ, start_response):
 """
 
 
-def found(folder: Path, mode: str, *options: str, first: str = "") -> list[str]:
-    """What of `NAMES` each worker has found imported, in the order of their starts."""
-    (folder / "app.py").write_text(first + APPLICATION)
+#: First lines of an application: a library that patches modules, a module that is nowhere.
+PATCHED = "import sys; sys.modules['eventlet'] = sys\n"
+UNKNOWN = "import os, sys; sys.modules['decimal.missing'] = os\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "first", "found"),
+    [
+        ("forking", "", ["", "fractions", "fractions"]),
+        ("threading", "", ["", "fractions", "fractions"]),
+        ("forking", PATCHED, ["", ""]),
+        ("forking", UNKNOWN, ["", "fractions"]),
+    ],
+    ids=["processes", "threads", "not if a library patches modules", "not what cannot be imported"],
+)
+def test_what_each_worker_finds_imported(
+    mode: str, first: str, found: list[str], tmp_path: Path
+) -> None:
+    """In the order of their starts: all but the first find what that one has imported."""
+    (tmp_path / "app.py").write_text(first + APPLICATION)
     # The folder of the application is in front of the standard library.
-    (folder / "queue.py").write_text("OWN = True")
-    (folder / "this_one.py").write_text("")
-    with Server("app:application", mode, *options, cwd=folder):
-        return (folder / "found").read_text().splitlines()
+    (tmp_path / "queue.py").write_text("OWN = True")
+    (tmp_path / "this_one.py").write_text("")
+    with Server("app:application", mode, "--workers", str(len(found)), cwd=tmp_path):
+        assert (tmp_path / "found").read_text().splitlines() == found
 
 
 #: Modules that take time and memory in every process, until an application imports them.
@@ -47,39 +65,20 @@ def test_a_plain_worker_has_no_large_modules(tmp_path: Path) -> None:
     """But those that this version of Python imports for `python -m`."""
     bare = "import sys, runpy; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", bare], capture_output=True, text=True, check=True)
-    (tmp_path / "app.py").write_text(
-        "import sys\nfound = ' '.join(sys.modules).encode()\n"
-        "def application(environ, start_response):\n"
-        "    start_response('200 OK', [])\n    return [found]\n"
-    )
+    text = "import sys\n" + answering("found", "found = ' '.join(sys.modules).encode()\n")
+    (tmp_path / "app.py").write_text(text)
     with Server("app:application", "single", cwd=tmp_path) as server:
         found = server.get("/").body.decode().split()
     assert "poorhttp.worker.worker" in found
     assert not {*LARGE} & {*found} - {*run.stdout.split()}
 
 
-@pytest.mark.parametrize("mode", ["forking", "threading"])
-def test_shared_with_all_but_the_first(mode: str, tmp_path: Path) -> None:
-    assert found(tmp_path, mode, "--workers", "3") == ["", "fractions", "fractions"]
-
-
-def test_not_shared_if_a_library_patches_modules(tmp_path: Path) -> None:
-    first = "import sys; sys.modules['eventlet'] = sys"
-    assert found(tmp_path, "forking", "--workers", "2", first=first) == ["", ""]
-
-
-def test_one_that_cannot_be_imported_is_left_out(tmp_path: Path) -> None:
-    first = "import os, sys; sys.modules['decimal.missing'] = os; "
-    assert found(tmp_path, "forking", "--workers", "2", first=first) == ["", "fractions"]
-
-
-@pytest.mark.parametrize("name", ["queue", "email.mime.text", "xml.sax"])
-def test_may_be_shared(name: str) -> None:
-    assert is_shared(name)
-
-
 @pytest.mark.parametrize(
-    "name", ["", "ctypes", "antigravity", "unittest.__main__", "django", "os/../queue"]
+    ("shared", "names"),
+    [
+        (True, ("queue", "email.mime.text", "xml.sax")),
+        (False, ("", "ctypes", "antigravity", "unittest.__main__", "django", "os/../queue")),
+    ],
 )
-def test_may_not_be_shared(name: str) -> None:
-    assert not is_shared(name)
+def test_what_may_be_shared(shared: bool, names: tuple[str, ...]) -> None:
+    assert {name: is_shared(name) for name in names} == dict.fromkeys(names, shared)

@@ -5,30 +5,28 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import time
+import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from poorhttp.config.settings import Settings
+from poorhttp.errors import Stopped
+from poorhttp.worker.stop_signals import StopSignals
+from tests.supervisor.stops import wait_end, wait_refusing
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.library_program import LibraryProgram
-from tests.testkit.client import BadResponse, Closed, Connection
-from tests.testkit.server import (
-    ROOT,
-    Program,
-    Server,
-    command,
-    mode_options,
-    wait_for,
-)
+from tests.testkit.client import BadResponse, Closed
+from tests.testkit.server import Program, Server, command, mode_options
 
-ROBUST = str(ROOT / "tests/apps/robust.py")
-GATE = str(ROOT / "tests/apps/gate.py")
+if TYPE_CHECKING:
+    from poorhttp._core import Reactor
 
-#: Longer than any test waits: a server that only ends because of it, hangs.
-PATIENT = ("--graceful-timeout", "600")
+ROBUST = "tests/apps/robust.py"
+GATE = "tests/apps/gate.py"
 
 IMPORTING = """\
 import sys, time
@@ -37,19 +35,6 @@ sys.stderr.flush()
 while True:
     time.sleep(0.01)
 """
-
-
-def refuses(server: Server) -> bool:
-    """Whether nobody listens any more."""
-    try:
-        with Connection(("127.0.0.1", server.port)):
-            pass
-    except ConnectionRefusedError:
-        return True
-    except ConnectionResetError:
-        # It was about to be accepted when the port was closed.
-        pass
-    return False
 
 
 @pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, [1, 2]), indirect=["mode"])
@@ -63,47 +48,32 @@ def test_term_during_import(mode: str, number: int, folder: Path) -> None:
         program.wait_log("importing")
         assert path.exists()
         program.process.terminate()
-        code = program.wait()
-        text = program.log()
-        assert code == 0, text
-        assert text == "importing\n"
+        assert (program.wait(), program.log()) == (0, "importing\n")
         assert not path.exists(), "the socket's file is left"
 
 
-@contextmanager
-def in_flight(server: Server, gate: Path) -> Iterator[None]:
-    """A request, which is answered although the server is told to stop; then the server ends."""
-    connection = server.enter(gate)
-    yield
-    wait_for(lambda: refuses(server), "the closed port")
-    gate.touch()
-    assert connection.response().json() == "waited"
-    assert server.wait() == 0, server.log()
-    server.ended()
-
-
 @pytest.mark.each_mode
-def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_port_is_closed_while_requests_are_in_flight(
+    mode: str, number: signal.Signals, tmp_path: Path
+) -> None:
     """Ctrl-C reaches the workers twice: from the terminal, and from their supervisor."""
-    options = ("--workers", "2", *PATIENT)
-    with Server(GATE, mode, *options) as server, in_flight(server, tmp_path / "gate"):
-        os.killpg(server.process.pid, signal.SIGINT)
-
-
-def test_port_is_closed_while_requests_are_in_flight(mode: str, tmp_path: Path) -> None:
-    with (
-        Server(GATE, mode, "--workers", "2", *PATIENT) as server,
-        in_flight(server, tmp_path / "gate"),
-    ):
-        server.process.terminate()
+    with Server(GATE, mode, "--workers", "2") as server:
+        connection = server.enter(gate := tmp_path / "gate")
+        signalled = os.killpg if number == signal.SIGINT else os.kill
+        signalled(server.process.pid, number)
+        wait_refusing(server)
+        gate.touch()
+        assert connection.response().json() == "waited"
+        wait_end(server)
 
 
 @pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, ["1", "2"]), indirect=["mode"])
 def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> None:
-    with Server(GATE, mode, "--workers", number, *PATIENT) as server:
+    with Server(GATE, mode, "--workers", number) as server:
         connection = server.enter(tmp_path / "never")
         server.process.terminate()
-        wait_for(lambda: refuses(server), "the closed port")
+        wait_refusing(server)
         server.process.terminate()
         assert server.wait() == 0, server.log()
         assert f"was killed: request 1 GET /wait?{tmp_path / 'never'}\n" in server.log()
@@ -121,15 +91,6 @@ def test_signal_handler_that_raises(mode: str) -> None:
             assert "is replaced" not in server.log()
 
 
-def wait_for_end(program: Program, seconds: float) -> bool:
-    """Whether it ends within so many seconds."""
-    try:
-        program.process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM])
 def test_signals_until_the_main_process_has_ended(number: int, tmp_path: Path) -> None:
     """As from logrotate or a second `systemctl stop`: they change neither exit code nor files."""
@@ -139,8 +100,9 @@ def test_signals_until_the_main_process_has_ended(number: int, tmp_path: Path) -
         program.wait_line()
         assert path.exists()
         program.process.terminate()
-        while not wait_for_end(program, 0.001):
+        while program.process.poll() is None:
             program.process.send_signal(number)
+            time.sleep(0.001)
         assert program.wait() == 0
         assert not path.exists()
 
@@ -173,8 +135,28 @@ print(json.dumps([changed, timer, wakeup, blocked]))
 def test_program_lives_on_after_serve(mode: str) -> None:
     """serve() leaves neither its alarm nor its signal handlers behind."""
     with LibraryProgram(PROGRAM.format(mode=mode)) as program:
-        changed, timer, wakeup, blocked = json.loads(program.terminate())
-        assert changed == []
-        assert timer == [0, 0]
-        assert wakeup == -1
-        assert blocked == []
+        # Changed handlers, the timer, the wakeup descriptor, what is blocked.
+        assert json.loads(program.terminate()) == [[], [0, 0], -1, []]
+
+
+class Thing:
+    """Something that can be referred to weakly."""
+
+
+def test_a_stop_that_is_lost_in_a_callback_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: lost.append(one.exc_type))
+    with StopSignals(Settings(), supervised=True) as signals:
+        thing = Thing()
+        reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGTERM))
+        # Python goes on behind a callback that raises.
+        del thing
+        assert reference() is None
+        with pytest.raises(Stopped):
+            signals.attach(cast("Reactor", None))
+        assert lost == []
+        # Faults of others are still reported.
+        thing = Thing()
+        reference = weakref.ref(thing, lambda _: 1 // 0)
+        del thing
+    assert lost == [ZeroDivisionError]

@@ -6,39 +6,24 @@ import os
 import re
 import resource
 import signal
+import time
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
+from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, Backoff
+from tests.supervisor.reloads import refused_reload
 from tests.support.forked_command import run_command
 from tests.support.load import Load
-from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import (
-    Program,
-    Server,
-    command,
-    patched,
-    wait_for,
-)
-from tests.testkit.versions import APP, Versions, told
-
-DOUBLE_FORK = """
-import os, time
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/orphan":
-        if os.fork() == 0:
-            if os.fork() == 0:
-                time.sleep(0.1)
-            os._exit(0)
-        os.wait()
-    start_response("200 OK", [])
-    return [b""]
-"""
-
+from tests.testkit.server import Server, patched, wait_for
+from tests.testkit.versions import Versions, told
 
 # How many
+
+
+def wait_workers(server: Server, count: int) -> None:
+    wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
 
 
 def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
@@ -54,10 +39,6 @@ def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
         # There is no less.
         wait_workers(server, 1)
         assert told(server)["version"] == "1"
-
-
-def wait_workers(server: Server, count: int) -> None:
-    wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
 
 
 # How they begin
@@ -91,7 +72,7 @@ def test_preload_shares_the_application(versions: Versions) -> None:
         wait_for(have_both_answered, "an answer of each worker")
         for answer in answers:
             assert answer["parent"] == server.process.pid
-            assert len(answer["forked"]) == 1
+            assert answer["forked"] == [answer["pid"]]
         # The template goes when nobody needs it, and comes again when somebody does.
         wait_workers(server, 2)
         server.process.send_signal(signal.SIGTTIN)
@@ -107,38 +88,76 @@ def test_after_fork(mode: str, versions: Versions) -> None:
             assert answer["forked"] == [answer["pid"]]
 
 
-@pytest.mark.parametrize(
-    ("hook", "complaint"),
-    [
-        ("tests.apps.versioned:unforked", "has failed: RuntimeError: no work for me"),
-        ("sys:exit", "has failed: SystemExit: sys.exit(None) was called"),
-        ("tests.apps.versioned:none", "has no attribute 'none'"),
-        ("tests.apps.none:none", "there is no module tests.apps.none, in "),
-        ("tests.apps.versioned:VERSION", "is not a function"),
-        ("tests", "write it as package.module:function"),
-    ],
-)
-def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
-    options = ("--bind", "127.0.0.1:0", "--after-fork", hook)
-    done = run_command("serve", APP, *options, env={"VERSION_FILE": str(versions.path)})
-    assert done.returncode == 4
-    assert f"--after-fork: {hook}" in done.stderr
-    assert complaint in done.stderr
-
-
 # How they fail
 
 
-def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
+#: One every half minute.
+WEEK = 7 * 24 * 3600 // 30
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_pause_of_5000_failures(clock: list[float]) -> None:
+    pauses = []
+    early = Backoff()
+    for _ in range(5000):
+        early.fail()
+        pauses.append(early.pause)
+    assert pauses == [1, 2, 4, 8, 16, *[LONGEST_PAUSE] * 4995]
+    early.succeed()
+    early.fail()
+    assert early.pause == 1
+
+
+def test_a_week_is_not_a_flood(clock: list[float]) -> None:
+    early = Backoff()
+    logged = 0
+    for _ in range(WEEK):
+        logged += early.fail()
+        clock[0] = early.until
+    assert early.count == WEEK
+    # One in an hour.
+    assert LOGGED + 160 < logged <= LOGGED + 168
+
+
+def test_what_is_said() -> None:
+    early = Backoff()
+    assert early.fail()
+    assert early.text() == ""
+    assert early.fail()
+    assert early.text().endswith("(2 in a row have died early)")
+    for _ in range(LOGGED - 2):
+        assert early.fail()
+    assert "; from now on this is said every 60 minutes)" in early.text()
+    assert not early.fail()
+
+
+@pytest.mark.parametrize(
+    ("options", "version", "why"),
+    [((), "mortal", "was killed by SIGKILL"), (("--preload",), "broken", "this version is broken")],
+)
+def test_a_worker_that_cannot_begin_for_some_time(
+    options: tuple[str, ...], version: str, why: str, versions: Versions
+) -> None:
+    """The others are left alone. It is tried again, and that all serve again is said."""
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
-    with versions.serve("forking", "--workers", "2", launcher=launcher) as server:
+    with versions.serve("forking", "--workers", "2", *options, launcher=launcher) as server:
+        # And no preloader any more.
+        wait_workers(server, 2)
         survivor, victim = children(server.process.pid)
-        versions.set("mortal")
+        versions.set(version)
         os.kill(victim, signal.SIGKILL)
         server.wait_log("(3 in a row have died early)")
+        server.wait_log(why)
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
         versions.set("2")
         wait_for(lambda: told(server)["version"] == "2", "the worker that is mended")
+        server.wait_log("all workers serve again; ")
 
 
 @pytest.mark.parametrize("supervisor", ["on", "off"])
@@ -152,26 +171,6 @@ def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) 
     assert "KeyboardInterrupt" in done.stderr
 
 
-# What it does for the system
-
-
-def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
-    app = tmp_path / "forker.py"
-    app.write_text(DOUBLE_FORK)
-    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if os.geteuid() != 0:
-        first += ["--user", "--map-root-user"]
-    words = command("serve", f"{app}:application", "--bind", "127.0.0.1:0")
-    with Program(*first, *words, env={"POORHTTP_LOG_LEVEL": "debug"}) as program:
-        url = program.wait_line()[2]
-        with urlopen(f"{url}/orphan", timeout=HANG) as answer:
-            assert answer.status == 200
-        program.wait_log("which the server did not start, has ended")
-        (init,) = children(program.process.pid)
-        os.kill(init, signal.SIGTERM)
-        assert program.wait() == 0
-
-
 def test_without_descriptors_it_goes_on(versions: Versions) -> None:
     """What cannot be done now is tried again, and those that live are left alone."""
     with versions.serve("forking", "--workers", "2") as server:
@@ -183,8 +182,7 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
         resource.prlimit(main, resource.RLIMIT_NOFILE, (used, most))
         os.kill(victim, signal.SIGKILL)
         server.wait_log("no worker can be forked: Too many open files; the next attempt is made in")
-        server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded; the previous version keeps serving")
+        refused_reload(server)
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("a new main process cannot be started: ")
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
@@ -192,10 +190,47 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
         wait_for(lambda: told(server)["pid"] != survivor, "the worker that was missing")
 
 
-def test_signals_while_the_server_drains_are_logged(mode: str) -> None:
-    with Server("tests/apps/gate.py", mode, "--drain-delay", "600") as server:
-        server.process.terminate()
-        server.wait_log("not ready any more")
-        for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
-            server.process.send_signal(number)
-            server.wait_log(f"{number.name} has no effect: the server is drained")
+# How they are stopped (SIGSTOP)
+
+
+def waiting(seconds: float) -> tuple[str, ...]:
+    """Start the server as it would be if a process might be stopped for so long."""
+    return patched("poorhttp.supervisor.worker_handle", STOPPED=seconds)
+
+
+def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests")
+        server.wait_log(f"worker {pid} is still stopped (SIGSTOP), and is killed")
+        server.wait_log(f"worker {pid} was killed by SIGKILL and is replaced")
+        assert told(server)["pid"] != pid
+
+
+@pytest.mark.parametrize("verb", ["serve", "dev"])
+def test_a_worker_that_goes_on_is_left_alone(verb: str, versions: Versions) -> None:
+    seconds = 3600 if verb == "serve" else 0
+    with versions.serve("threading", verb=verb, launcher=waiting(seconds)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests until")
+        if verb == "serve":
+            server.wait_log("and is killed")
+        os.kill(pid, signal.SIGCONT)
+        server.wait_log(f"worker {pid} continues")
+        assert told(server)["pid"] == pid
+        assert ("and is killed" in server.log()) == (verb == "serve")
+
+
+def test_a_preloader_that_is_stopped_is_replaced(versions: Versions) -> None:
+    """The main process does not wait for it."""
+    options = ("--workers", "1", "--preload", "--max-lifetime", "86400")
+    with versions.serve("single", *options, launcher=waiting(0.2)) as server:
+        worker = told(server)["pid"]
+        (preloader,) = set(children(server.process.pid)) - {worker}
+        os.kill(preloader, signal.SIGSTOP)
+        server.wait_log("the process that has loaded the application is still stopped (SIGSTOP)")
+        server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: told(server)["pid"] != worker, "another worker")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
-import select
 import signal
 import socket
 import sys
@@ -17,12 +17,17 @@ from typing import Any
 import pytest
 
 from poorhttp.plugins.systemd.notifier import Notifier
+from tests.supervisor.reloads import reload
+from tests.supervisor.service_manager import ServiceManager
+from tests.support import tls_client
+from tests.support.binary_upgrade import end
 from tests.support.certificate import certificate
 from tests.support.forked_command import run_command
-from tests.support.tls_client import told, write
+from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection
-from tests.testkit.process import wait_for_end
+from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.versions import APP, Versions, told
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
@@ -72,11 +77,18 @@ def ask(where: Any) -> Any:
 # Socket activation
 
 
+def activated(
+    app: str, sockets: Sequence[socket.socket], names: str = "", *options: str, **more: Any
+) -> Server:
+    """A server that is passed sockets, whatever it shall listen on."""
+    fds = tuple(sock.fileno() for sock in sockets)
+    more.setdefault("bind", ())
+    return Server(app, *options, inherit=fds, launcher=activator(fds, names), **more)
+
+
 def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.socket) -> None:
     """The variable of a platform does not count beside them."""
-    fds, environ = (tcp.fileno(), unix.fileno()), {"PORT": "1"}
-    start = activator(fds, "web:local")
-    with Server(SURROUNDINGS, mode, bind=(), inherit=fds, launcher=start, env=environ) as server:
+    with activated(SURROUNDINGS, (tcp, unix), "web:local", mode, env={"PORT": "1"}) as server:
         host, port = tcp.getsockname()
         assert server.urls == f"http://{host}:{port}, unix:{unix.getsockname()}"
         for where in (tcp.getsockname(), unix.getsockname()):
@@ -91,24 +103,23 @@ def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.so
 def test_one_of_those_that_were_passed(
     tcp: socket.socket, unix: socket.socket, folder: Path
 ) -> None:
-    fds = (tcp.fileno(), unix.fileno())
-    start = activator(fds, "web:local")
-    binds = ("fd:local", f"unix:{folder}/another")
-    with Server(ECHO, bind=binds, inherit=fds, launcher=start) as server:
+    sockets = (tcp, unix)
+    bind = ("fd:local", f"unix:{folder}/another")
+    with activated(ECHO, sockets, "web:local", bind=bind) as server:
         assert server.urls == f"unix:{unix.getsockname()}, unix:{folder}/another"
-    with Server(ECHO, bind=("fd:3",), inherit=fds, launcher=start) as server:
+    with activated(ECHO, sockets, "web:local", bind=("fd:3",)) as server:
         assert server.port == tcp.getsockname()[1]
 
 
 def test_one_for_tls(tcp: socket.socket, folder: Path) -> None:
-    fds = (tcp.fileno(),)
-    start = activator(fds, "web")
-    options = ("--tls-certificate", write(folder, "both.pem", certificate().issued))
-    with Server(
-        SECURE, "single", *options, bind=("https+fd:web",), inherit=fds, launcher=start
-    ) as server:
+    options = (
+        "single",
+        "--tls-certificate",
+        tls_client.write(folder, "both.pem", certificate().issued),
+    )
+    with activated(SECURE, [tcp], "web", *options, bind=("https+fd:web",)) as server:
         assert server.port == tcp.getsockname()[1]
-        assert told(server)["scheme"] == "https"
+        assert tls_client.told(server)["scheme"] == "https"
     # It still listens: the filter that a server sets for its own sockets would drop this.
     with socket.create_connection(tcp.getsockname(), HANG):
         pass
@@ -116,16 +127,15 @@ def test_one_for_tls(tcp: socket.socket, folder: Path) -> None:
 
 def test_those_for_another_process(tcp: socket.socket) -> None:
     """Variables that were left in the environment by somebody else."""
-    fds = (tcp.fileno(),)
-    with Server(SURROUNDINGS, inherit=fds, launcher=activator(fds), env={"ERROR": "1"}) as server:
+    bind = ("127.0.0.1:0",)
+    with activated(SURROUNDINGS, [tcp], bind=bind, env={"ERROR": "1"}) as server:
         assert server.port != tcp.getsockname()[1]
         found = server.get("/").json()["environ"]
         assert not [name for name in found if name.startswith("LISTEN_")]
 
 
 def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
-    fds = (tcp.fileno(),)
-    with Server(SURROUNDINGS, bind=(), inherit=fds, launcher=activator(fds)) as server:
+    with activated(SURROUNDINGS, [tcp]) as server:
         before = ask(tcp.getsockname())
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: ask(tcp.getsockname())["pid"] != before["pid"], "a new worker")
@@ -134,9 +144,7 @@ def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
         assert server.wait() == 0
         successor = ask(tcp.getsockname())["parent"]
         assert successor != server.process.pid
-        os.kill(successor, signal.SIGTERM)
-        wait_for_end(successor)
-        server.ended()
+        end(server, successor)
 
 
 def refused(fds: Sequence[int], *arguments: str) -> str:
@@ -158,12 +166,9 @@ def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
     with (folder / "file").open("w") as file:
         message = refused([tcp.fileno(), file.fileno()], "--bind", "fd:4")
         assert re.search(r"fd:4: .*non-socket; pass a listening socket", message), message
-    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
-    with netlink:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as netlink:
         assert "it is neither a TCP nor a Unix socket" in refused([netlink.fileno()])
 
-
-def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     message = refused([tcp.fileno(), tcp.fileno()], "--bind", "fd:wep")
     assert message.endswith("passed no socket of that name; it passed fd:web, fd:local\n")
     done = run_command("check", ECHO, "--bind", "fd:web")
@@ -174,39 +179,23 @@ def test_names_that_were_not_passed(tcp: socket.socket) -> None:
 # Notifications
 
 
-class Manager:
-    """What systemd has: a socket that it is told things by."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(address.replace("@", "\0", 1))
-        self.socket.settimeout(HANG)
-
-    def heard(self) -> dict[str, str]:
-        lines = self.socket.recv(4096).decode().split("\n")
-        return dict(line.split("=", 1) for line in lines)
-
-    def nothing(self) -> bool:
-        return not select.select([self.socket], [], [], 0)[0]
-
-
 @pytest.fixture(params=["path", "abstract"])
-def manager(request: pytest.FixtureRequest, folder: Path) -> Iterator[Manager]:
+def manager(
+    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ServiceManager]:
+    """One that the environment of this process names."""
     abstract = request.param == "abstract"
-    manager = Manager(f"@{secrets.token_hex(8)}" if abstract else str(folder / "notify"))
-    yield manager
-    manager.socket.close()
+    address = f"@{secrets.token_hex(8)}" if abstract else str(folder / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    with ServiceManager(address) as manager:
+        yield manager
 
 
-def test_messages_of_several_lines_and_the_end(
-    manager: Manager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_of_several_lines_and_the_end(manager: ServiceManager) -> None:
     """Those that a server sends in its life are in `test_the_life_of_a_server`."""
-    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     notifier = Notifier()
     assert "NOTIFY_SOCKET" not in os.environ, "the application must not speak for us"
-    assert notifier.environ == {"NOTIFY_SOCKET": manager.address}
+    assert notifier.environ == {"NOTIFY_SOCKET": manager.env["NOTIFY_SOCKET"]}
     assert notifier.watchdog_seconds == 0
     notifier.status("one\nMAINPID=1")
     assert manager.heard() == {"STATUS": "one MAINPID=1"}
@@ -215,9 +204,8 @@ def test_messages_of_several_lines_and_the_end(
     assert manager.nothing()
 
 
-def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_who_reads(manager: ServiceManager) -> None:
     """It must not hold us up."""
-    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     notifier = Notifier()
     for _ in range(5000):
         notifier.status("x" * 1000)
@@ -227,6 +215,52 @@ def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> 
         heard.append(manager.heard())
     assert 0 < len(heard) < 5000
     assert all(message == {"STATUS": "x" * 1000} for message in heard)
+
+
+@pytest.fixture
+def notified(folder: Path) -> Iterator[ServiceManager]:
+    with ServiceManager(folder / "notify") as manager:
+        yield manager
+
+
+def test_the_life_of_a_server(notified: ServiceManager) -> None:
+    with Server(SURROUNDINGS, "threading", "--workers", "2", env=notified.env) as server:
+        assert notified.until("READY")["STATUS"] == "2 workers"
+        for _ in range(3):
+            notified.until("WATCHDOG")
+        variables = server.get("/").json()["environ"]
+        assert not variables.keys() & notified.env.keys()
+        before = time.monotonic_ns() // 1000
+        server.process.send_signal(signal.SIGHUP)
+        found = notified.until("RELOADING")
+        assert found["RELOADING"] == "1"
+        assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
+        notified.until("READY")
+        server.process.send_signal(signal.SIGUSR2)
+        successor = int(notified.until("MAINPID")["MAINPID"])
+        assert successor != server.process.pid
+        assert server.wait() == 0
+        notified.until("WATCHDOG")
+        os.kill(successor, signal.SIGTERM)
+        notified.until("STOPPING")
+        wait_for_end(successor)
+        server.ended()
+
+
+def test_a_process_that_serves_alone(notified: ServiceManager, folder: Path) -> None:
+    path = folder / "pid"
+    options = ("--supervisor", "off", "--pidfile", str(path), "--umask", "0027")
+    with Server(SURROUNDINGS, "threading", *options, env=notified.env) as server:
+        notified.until("READY")
+        assert path.read_text() == f"{server.process.pid}\n"
+        found = server.get("/").json()
+        assert found["umask"] == 0o027
+        assert "NOTIFY_SOCKET" not in found["environ"]
+    notified.until("STOPPING")
+    assert not path.exists()
+
+
+# The watchdog
 
 
 @pytest.mark.parametrize(
@@ -239,12 +273,8 @@ def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> 
         ("", "", 0.0),
     ],
 )
-def test_watchdog(
-    microseconds: str,
-    pid: str,
-    expected: float,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_its_variables(
+    microseconds: str, pid: str, expected: float, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "notify"))
     monkeypatch.setenv("WATCHDOG_USEC", microseconds)
@@ -259,54 +289,56 @@ def test_watchdog(
     notifier.close()
 
 
-def until(manager: Manager, name: str) -> dict[str, str]:
-    """The next message that says something of `name`, between those to the watchdog."""
-    deadline = time.monotonic() + HANG
-    while time.monotonic() < deadline:
-        found = manager.heard()
-        if name in found:
-            return found
-    raise AssertionError(f"no {name} in {HANG:.0f} seconds")
-
-
-def test_the_life_of_a_server(folder: Path) -> None:
-    manager = Manager(str(folder / "notify"))
-    env = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "400000"}
-    with Server(SURROUNDINGS, "threading", "--workers", "2", env=env) as server:
-        assert until(manager, "READY")["STATUS"] == "2 workers"
+def test_it_hears_from_us_while_workers_answer(
+    mode: str, notified: ServiceManager, versions: Versions
+) -> None:
+    with versions.serve(mode, "--workers", "2", env=notified.env) as server:
         for _ in range(3):
-            until(manager, "WATCHDOG")
-        variables = server.get("/").json()["environ"]
-        assert not variables.keys() & {"NOTIFY_SOCKET", "WATCHDOG_USEC"}
-        before = time.monotonic_ns() // 1000
-        server.process.send_signal(signal.SIGHUP)
-        found = until(manager, "RELOADING")
-        assert found["RELOADING"] == "1"
-        assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
-        until(manager, "READY")
-        server.process.send_signal(signal.SIGUSR2)
-        successor = int(until(manager, "MAINPID")["MAINPID"])
-        assert successor != server.process.pid
-        assert server.wait() == 0
-        until(manager, "WATCHDOG")
-        os.kill(successor, signal.SIGTERM)
-        until(manager, "STOPPING")
-        wait_for_end(successor)
-        server.ended()
-    manager.socket.close()
+            notified.until("WATCHDOG")
+        one, other = children(server.process.pid)
+        # One that answers is enough.
+        os.kill(one, signal.SIGSTOP)
+        notified.forget()
+        for _ in range(8):
+            notified.until("WATCHDOG")
+        os.kill(other, signal.SIGSTOP)
+        server.wait_log("no worker answers")
+        notified.forget()
+        os.kill(other, signal.SIGCONT)
+        notified.until("WATCHDOG")
+        os.kill(one, signal.SIGCONT)
+        assert told(server)["version"] == "1"
+        reload(server)
+        notified.until("WATCHDOG")
 
 
-def test_a_process_that_serves_alone(folder: Path) -> None:
-    manager = Manager(str(folder / "notify"))
-    path = folder / "pid"
-    options = ("--supervisor", "off", "--pidfile", str(path), "--umask", "0027")
-    env = {"NOTIFY_SOCKET": manager.address}
-    with Server(SURROUNDINGS, "threading", *options, env=env) as server:
-        until(manager, "READY")
-        assert path.read_text() == f"{server.process.pid}\n"
-        found = server.get("/").json()
-        assert found["umask"] == 0o027
-        assert "NOTIFY_SOCKET" not in found["environ"]
-    until(manager, "STOPPING")
-    assert not path.exists()
-    manager.socket.close()
+HANDLER = """
+def handler(sock, address):
+    sock.sendall(b"begins")
+    while sock.recv(100):
+        pass
+"""
+
+
+def test_a_service_of_raw_tcp_beside_another(notified: ServiceManager, tmp_path: Path) -> None:
+    """Its threads may be in handlers for ever: it is left alone, and does not speak for others."""
+    (tmp_path / "handler.py").write_text(HANDLER)
+    text = (
+        "[http]\nmode = single\nbind = 127.0.0.1:0\n"
+        f"[service:web]\ntarget = {APP}\n"
+        f"[service:lines]\ntarget = tcp:{tmp_path}/handler.py:handler\n"
+    )
+    with Tree(tmp_path, text, **notified.env) as tree:
+        with socket.create_connection(("127.0.0.1", tree.ports["lines"]), HANG) as busy:
+            assert busy.recv(100) == b"begins"
+            notified.forget()
+            for _ in range(8):
+                notified.until("WATCHDOG")
+            web = json.loads(tree.get("web"))["pid"]
+            os.kill(web, signal.SIGSTOP)
+            tree.wait_log("service web: no worker answers")
+            os.kill(web, signal.SIGCONT)
+            notified.forget()
+            notified.until("WATCHDOG")
+        tree.process.terminate()
+        assert tree.wait() == 0
