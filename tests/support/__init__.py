@@ -5,7 +5,6 @@ admin_requests.py     Made-up requests to the address `admin`
 browser.py            Headless Chromium, driven by Selenium
 certificate.py        TLS certificate for `localhost`, with the authority that has issued it
 check_each.py         Checks every case of a group within one test, and names all that fail
-commanded_main.py     Program: a main process controlled by commands, which forks workers
 container.py          A container like conf/container/Containerfile by namespaces
 development.py        `poorhttp dev`, and a project folder whose files tests change
 durations.py          Pytest plugin that prints the tests that came nearest to their limit of time
@@ -24,7 +23,6 @@ http2_cases.py        Protocol cases of HTTP/1 as requests of HTTP/2
 installed.py          The entry points of setup.cfg, as an installation declares them; their guide
 library_program.py    A Python program under test that serves by `poorhttp.serve`
 load.py               Steady load from well-behaved clients
-main_process.py       Starts that program, and tells it what to do
 network.py            Network namespaces as hosts for a test, where the system allows them
 nobody.py             The unprivileged user `nobody`, for tests that run as root
 otlp_receiver.py      A receiver of OpenTelemetry's metrics and traces
