@@ -19,6 +19,7 @@ from tests.supervisor.stops import wait_end, wait_refusing
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.forked_command import run_command
 from tests.support.health_probe import ask
+from tests.support.status_reader import Admin
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import children, lives, opened, stopped
 from tests.testkit.server import Server, patched, wait_for
@@ -191,9 +192,15 @@ def test_what_is_half_there_is_heard_out(mode: str, folder: Path) -> None:
             one = other
 
 
-def test_an_answer_that_has_begun_is_followed_by_another(server: Draining, tmp_path: Path) -> None:
+def test_an_answer_that_has_begun_is_followed_by_another(
+    server: Draining, folder: Path, tmp_path: Path
+) -> None:
+    """In `threading` by another thread: that of the answer, which streams, has left the pool."""
     (pid,) = server.pids()
     connection = server.enter(gate := tmp_path / "gate", "/begun")
+    if server.mode == "threading":
+        streams = Admin(folder).wait
+        streams(lambda service: service["figures"]["streaming_threads"], "the answer streams")
     server.process.terminate()
     wait_for(lambda: not server.listens(pid), "the worker stops to listen")
     gate.touch()

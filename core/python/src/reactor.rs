@@ -394,6 +394,7 @@ impl Reactor {
         }
         if poorhttp_reactor::has_left(|wait| py.detach(wait)) {
             self.queue.iter().for_each(|queue| queue.end_replaced());
+            self.inner.end_thread();
             early_hints::leave();
             return None;
         }

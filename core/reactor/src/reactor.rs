@@ -113,6 +113,11 @@ impl Reactor {
         threads::leave(&self.state);
     }
 
+    /// This thread serves no more, because another one does in its place: see [`has_left`](crate::has_left).
+    pub fn end_thread(&self) {
+        threads::end(&self.state);
+    }
+
     /// Whether requests are refused because more is asked for than can be answered, and the server goes on.
     pub fn is_overloaded(&self) -> bool {
         self.state.is_overloaded()

@@ -169,7 +169,23 @@ pub(crate) fn leave(state: &State) {
     hand_on(state, this_thread());
 }
 
-/// The same for any thread.
+/// This thread serves no more. A connection that it has put back may be ready, which no other thread has seen.
+#[cold]
+pub(crate) fn end(state: &State) {
+    if state.is_foreign() {
+        return;
+    }
+    let mut shared = state.lock();
+    if shared.connections.ready() == 0 {
+        return;
+    }
+    match shared.threads.is_polling() {
+        true => state.poller.nudge(),
+        false => state.waiters.wake(shared.threads.hand_on(this_thread())),
+    }
+}
+
+/// The same as [`leave`] for any thread.
 #[cold]
 pub(crate) fn hand_on(state: &State, thread: ThreadNumber) {
     let mut shared = state.lock();
