@@ -19,7 +19,7 @@ from tests.packages import need
 from tests.support.each_value import each_value
 from tests.support.proxies import reserve
 from tests.testkit.client import HANG
-from tests.testkit.process import children, lives
+from tests.testkit.process import lives
 from tests.testkit.server import Program, wait_for
 
 NAMES = ["lighttpd", "nginx", "haproxy"]
@@ -57,21 +57,16 @@ class Started(Program):
         (certificate,) = [*Path(self.folder.name).glob("*/site.pem"), None][:1]
         context = ssl.create_default_context(cafile=certificate)
         with urlopen(found[0] + path, timeout=HANG, context=context) as answer:
-            body: bytes = answer.read()
-            return body
+            return bytes(answer.read())
 
     def below(self) -> list[int]:
         """All processes that it has started, and those that these have."""
-
-        def family(pid: int) -> list[int]:
-            return [pid, *(one for child in children(pid) for one in family(child))]
-
-        return family(self.process.pid)[1:]
+        return [each.pid for each in psutil.Process(self.process.pid).children(recursive=True)]
 
     def named(self, name: str) -> int:
         """The first of its processes with a command line that has this in it."""
-        lines = {pid: psutil.Process(pid).cmdline() for pid in children(self.process.pid)}
-        return next(pid for pid, line in lines.items() if name in " ".join(line))
+        children = psutil.Process(self.process.pid).children()
+        return next(each.pid for each in children if name in " ".join(each.cmdline()))
 
     def end(self) -> None:
         """End what may be left, if a test failed."""
