@@ -1,4 +1,4 @@
-"""Requests whose client has closed the connection before they are run, in every mode."""
+"""Clients that leave before their request is run, within it, and within the response."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
 from tests.testkit.cases import gateway
-from tests.testkit.client import Closed, Connection
+from tests.testkit.client import Closed, Connection, receive
+from tests.testkit.process import children, descriptors
 from tests.testkit.server import Server, wait_for
+
+ALONE = True
 
 BUSY = "tests/apps/busy.py"
 #: Longer than a request waits before it is said to have waited (`client_abort.rs`), in seconds.
@@ -326,3 +330,59 @@ def test_who_leaves_before_anything_can_be_sent(running: Busy, tmp_path: Path) -
         running.wait_log(f"holds {gate}\n")
     gate.touch()
     running.wait_logged(1)
+
+
+# Clients that vanish within a request or a response
+
+
+def descriptors_of(server: Server) -> int:
+    """The descriptors that the server and its workers hold."""
+    return descriptors(server.process.pid, *children(server.process.pid))
+
+
+#: Limits that never come: what has vanished must be noticed without them.
+PATIENT = ("--header-timeout", "900", "--body-timeout", "900", "--write-timeout", "900")
+
+REQUEST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000
+
+
+@pytest.mark.parametrize("how", [Connection.close, Connection.reset])
+def test_client_vanishes_mid_request(serve: Serve, how: Callable[[Connection], None]) -> None:
+    server = serve("tests/apps/echo.py", *PATIENT)
+    assert server.get("/").status == 200
+    before = descriptors_of(server)
+    for length in (0, 1, 20, 60, 1_000, 50_000):
+        for _ in range(20):
+            connection = server.connect()
+            connection.send(REQUEST[:length])
+            how(connection)
+        assert server.get("/").status == 200
+        wait_for(lambda: descriptors_of(server) <= before, f"the end of those of {length}")
+    assert "ran POST /x" not in server.log(), "half a request was served"
+
+
+@pytest.mark.each_mode
+@pytest.mark.parametrize("how", [Connection.close, Connection.reset])
+def test_client_vanishes_mid_response(serve: Serve, how: Callable[[Connection], None]) -> None:
+    server = serve("tests/apps/answers.py", *PATIENT)
+    assert server.get("/one").status == 200
+    before = descriptors_of(server)
+    for read, path in product((0, 1, 100_000), ("/large", "/large_generated")):
+        for _ in range(5):
+            connection = server.connect()
+            # A second request waits behind the first: nobody is left to answer it to.
+            connection.send_request("GET", path)
+            connection.send_request("GET", path)
+            receive(connection, read)
+            how(connection)
+        assert server.get("/one").body == b"hello"
+        wait_for(lambda: descriptors_of(server) <= before, f"the end of those of {path}")
+
+
+def test_the_log_says_that_a_client_left_before_the_end(serve: Serve) -> None:
+    server = serve("tests/apps/faulty.py", *PATIENT, "--log-level", "info")
+    for path in ("/endless", "/endless_write"):
+        with server.connect() as connection:
+            connection.send_request("GET", f"{path}/0.01,1?a")
+            assert connection.socket.recv(100_000).startswith(b"HTTP/1.1 200 OK")
+        server.wait_log(f" GET {path}/0.01,1?a: the client left before the end of the response\n")

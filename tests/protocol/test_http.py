@@ -5,10 +5,13 @@ from __future__ import annotations
 import email.utils
 import re
 import socket
+import struct
 import time
+from pathlib import Path
 
 import pytest
 
+from tests.apps.pieces import MANY
 from tests.conftest import Serve
 from tests.support.check_each import KeptConnection, by_file, check_each, log_since
 from tests.support.each_value import DIFFERENT, each_value
@@ -338,3 +341,42 @@ def test_concurrency_is_told_honestly(echo: Server, serve: Serve, mode: str) -> 
         environ = server.get("/").json()["environ"]
         assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
         assert environ["wsgi.multiprocess"] == (server is several)
+
+
+# Responses in pieces: those made quickly leave together, and none waits for the next one
+
+
+@pytest.fixture
+def pieces(serve: Serve) -> Server:
+    return serve("tests/apps/pieces.py")
+
+
+def segments(connection: Connection) -> int:
+    """Segments with data that have come on a connection (`tcpi_data_segs_in`)."""
+    info = connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
+    (found,) = struct.unpack_from("I", info, 152)
+    return int(found)
+
+
+@pytest.mark.each_mode
+@pytest.mark.parametrize("path", ["/many", "/declared"])
+def test_pieces_made_quickly_leave_together(pieces: Server, path: str) -> None:
+    content = b"".join(b"%04d" % number for number in range(MANY))
+    with pieces.connect() as connection:
+        for count in (1, 2):
+            assert connection.request("GET", path).body == content
+            # One for each piece if each were sent at once; one each millisecond now.
+            assert segments(connection) < count * MANY / 4
+
+
+@pytest.mark.each_mode
+def test_no_piece_waits_for_the_next(pieces: Server, tmp_path: Path) -> None:
+    """The application makes the fourth only when the client has the three before."""
+    for number in range(3):
+        gate = tmp_path / str(number)
+        with pieces.connect() as connection:
+            connection.send_request("GET", f"/gate?{gate}")
+            while b"three," not in connection.socket.recv(65_536, socket.MSG_PEEK):
+                pass
+            gate.touch()
+            assert connection.response().body == b"one,two,three,four"

@@ -1,19 +1,16 @@
-"""Limits of time and size over real connections, and responses beyond them."""
+"""Limits of time and of descriptors over real connections."""
 
 from __future__ import annotations
 
-import os
 import resource
 import socket
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import HANG, Connection
-from tests.testkit.process import descriptors, limited
-from tests.testkit.server import Server, wait_for
+from tests.testkit.process import limited
+from tests.testkit.server import Server
 
 ALONE = True
 
@@ -61,9 +58,6 @@ def test_reader_that_takes_nothing(serve: Serve) -> None:
         assert len(connection.rest()) < 5_000_000
 
 
-# Descriptors
-
-
 def test_descriptors_run_out(mode: str) -> None:
     """It stops accepting, says so once, serves those it has, and goes on when there is room."""
     with ExitStack() as stack:
@@ -92,46 +86,3 @@ def test_as_many_as_descriptors_allow(mode: str) -> None:
             connection = stack.enter_context(server.connect())
             assert connection.request("GET", f"/{number}").status == 200
         assert "have to wait" not in server.log()
-
-
-# The disk
-
-
-BODY = bytes(range(256)) * 8192
-
-
-def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
-    """A large body is answered with 507 and a line in the log; nothing else happens."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    with Server(ECHO, mode, env={"TMPDIR": str(folder)}) as server:
-        folder.rmdir()
-        for _ in range(3):
-            assert refused(server) == 507
-        server.wait_log("a request body cannot be stored", 3)
-        assert server.request("POST", "/small", body=b"x" * 1000).status == 200
-
-
-def test_full_disk(mode: str, tmp_path: Path) -> None:
-    """As above, on a disk that fills up while the body comes (here: a limit of the file size)."""
-    with limited(resource.RLIMIT_FSIZE, 600_000):
-        small = ("--body-buffer-size", "256K")
-        server = Server(ECHO, mode, *small, env={"TMPDIR": str(tmp_path)})
-    with server:
-        held = descriptors(server.process.pid)
-        for _ in range(5):
-            assert refused(server) == 507
-        server.wait_log("a request body cannot be stored", 5)
-        assert server.request("POST", "/small", body=b"x" * 300_000).status == 200
-        assert os.listdir(tmp_path) == []
-        wait_for(lambda: descriptors(server.process.pid) <= held, "the end of temporary files")
-
-
-def refused(server: Server) -> int:
-    """The status that a large body gets. The server may answer before it has come."""
-    with Connection(("127.0.0.1", server.port)) as connection:
-        connection.socket.settimeout(HANG)
-        connection.send_request("POST", "/large", f"Content-Length: {len(BODY)}")
-        with suppress(ConnectionError):
-            connection.send(BODY)
-        return connection.response().status

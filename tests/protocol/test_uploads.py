@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import resource
-import zlib
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import psutil
 import pytest
 
+from tests.apps.streamed import summary
 from tests.conftest import Serve
 from tests.testkit.client import chunked
-from tests.testkit.process import children, limited, opened
+from tests.testkit.process import children, descriptors, limited, opened
 from tests.testkit.server import Server, wait_for
 
-#: Answers with length and checksum of the body; `/wait` waits until the file in the query exists.
-APP = """
-import os, time, zlib
-
-def application(environ, start_response):
-    path = environ["QUERY_STRING"]
-    if path:
-        environ["wsgi.errors"].write(f"entered {path}\\n")
-        while not os.path.exists(path):
-            time.sleep(0.002)
-    length, checksum = 0, 0
-    while piece := environ["wsgi.input"].read(1 << 20):
-        length, checksum = length + len(piece), zlib.crc32(piece, checksum)
-    answer = f"{length} {checksum}".encode()
-    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(answer)))])
-    return [answer]
-"""
-
-#: The thread that writes bodies.
-WRITER = "poorhttp-bodies"
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("app") / "app.py"
-    path.write_text(APP)
-    return str(path)
+#: Answers to `/hash` with the `summary` of the body.
+APP = "tests/apps/streamed.py"
 
 
 def body(length: int) -> bytes:
     """Something of this length in which no two places look the same."""
-    return b"".join(b"%07x " % number for number in range(length // 8 + 1))[:length]
-
-
-def summary(content: bytes) -> bytes:
-    return b"%d %d" % (len(content), zlib.crc32(content))
+    return Random(length).randbytes(length)
 
 
 def worker(server: Server) -> int:
@@ -61,17 +35,17 @@ def worker(server: Server) -> int:
 
 
 @pytest.mark.parametrize("length", [20_000, 1_048_576, 1_048_577, 5_000_001])
-def test_bodies_arrive_whole(length: int, app: str, serve: Serve) -> None:
+def test_bodies_arrive_whole(length: int, serve: Serve) -> None:
     content = body(length)
     cuts = [0]
     while cuts[-1] < length:
         cuts.append(cuts[-1] + 1 + cuts[-1] * 7919 % 70_000)
     sent = chunked(*(content[begin:end] for begin, end in pairwise(cuts)))
-    with serve(app).connect() as connection:
+    with serve(APP).connect() as connection:
         for _ in range(2):
-            answer = connection.request("POST", "/", body=content)
+            answer = connection.request("POST", "/hash", body=content)
             assert (answer.status, answer.body) == (200, summary(content))
-            connection.send_request("POST", "/", "Transfer-Encoding: chunked")
+            connection.send_request("POST", "/hash", "Transfer-Encoding: chunked")
             connection.send(sent)
             assert connection.response().body == summary(content)
 
@@ -80,7 +54,8 @@ def test_a_body_in_a_file_is_read_like_any_file(serve: Serve, tmp_path: Path) ->
     """In pieces, to its end, and as lines; 40 MB are read into huge pages."""
     app = tmp_path / "app.py"
     app.write_text("""
-import io, zlib
+import io
+from tests.apps.streamed import summary
 
 def application(environ, start_response):
     source = environ["wsgi.input"]
@@ -94,7 +69,7 @@ def application(environ, start_response):
         rest = source.read(None) if environ["QUERY_STRING"] else source.read()
     content = b"".join(lines) + rest
     ends = source.read(), source.read(5), source.readline(), isinstance(source, io.BufferedIOBase)
-    answer = f"{lines} {ends} {len(content)} {zlib.crc32(content)}".encode()
+    answer = f"{lines} {ends} {summary(content).decode()}".encode()
     start_response("200 OK", [("Content-Length", str(len(answer)))])
     return [answer]
 """)
@@ -103,17 +78,17 @@ def application(environ, start_response):
         line = content[: content.index(b"\n") + 1]
         ends = (b"", b"", b"", True)
         expected = f"{[line, line, line[:10], line[10:], line]} {ends} {summary(content).decode()}"
-        with serve(app).connect() as connection:
+        with serve(str(app)).connect() as connection:
             for query in ("/", "/?size", "/?into", "/?none"):
                 assert connection.request("POST", query, body=content).body.decode() == expected
 
 
-def test_serving_threads_do_not_write_bodies(app: str, serve: Serve) -> None:
+def test_serving_threads_do_not_write_bodies(serve: Serve) -> None:
     """What a thread writes is counted by the kernel; psutil has that of processes only."""
     content = body(16 << 20)
-    server = serve(app, "--workers", "1")
+    server = serve(APP, "--workers", "1")
     with server.connect() as connection:
-        assert connection.request("POST", "/", body=content).body == summary(content)
+        assert connection.request("POST", "/hash", body=content).body == summary(content)
         tasks = Path(f"/proc/{worker(server)}/task")
         written = {}
         for task in tasks.iterdir():
@@ -121,17 +96,17 @@ def test_serving_threads_do_not_write_bodies(app: str, serve: Serve) -> None:
                 counted = dict(line.split(": ") for line in (task / "io").read_text().splitlines())
                 written[task.name, (task / "comm").read_text().strip()] = int(counted["wchar"])
         for (_, name), count in written.items():
-            assert name == WRITER or count < 1 << 20, written
+            assert name == "poorhttp-bodies" or count < 1 << 20, written
 
 
-def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_path: Path) -> None:
+def test_unfinished_uploads_do_not_use_up_the_memory(mode: str, tmp_path: Path) -> None:
     """1,300 bodies, each too small for a file, under a limit of address space."""
     content = body(220_000)
     with ExitStack() as stack:
         stack.enter_context(limited(resource.RLIMIT_NOFILE, 8_000))
         threads = ("--threads", "2") if mode == "threading" else ()
         options = ("--workers", "1", "--temp-dir", str(tmp_path), *threads)
-        server = stack.enter_context(Server(app, mode, *options))
+        server = stack.enter_context(Server(APP, mode, *options))
         process = worker(server)
         used = psutil.Process(process).memory_info().vms
         # For each thread that allocates, glibc reserves 64 MiB of addresses, and 128 for a moment.
@@ -140,11 +115,11 @@ def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_pa
         uploads = []
         for _ in range(1_300):
             upload = stack.enter_context(server.connect())
-            upload.send_request("POST", "/", f"Content-Length: {len(content)}")
+            upload.send_request("POST", "/hash", f"Content-Length: {len(content)}")
             with suppress(ConnectionError):
                 upload.send(content[:200_000])
             uploads.append(upload)
-        assert server.request("POST", "/", body=b"x" * 1000).status == 200
+        assert server.request("POST", "/hash", body=b"x" * 1000).status == 200
         completed = 0
         for upload in uploads:
             with suppress(ConnectionError):
@@ -159,34 +134,69 @@ def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_pa
         assert worker(server) == process
 
 
-def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) -> None:
-    """A body that can be neither kept nor written is refused; others are not."""
-    options = ("--workers", "1", "--temp-dir", str(tmp_path), "--body-memory", "0")
-    with limited(resource.RLIMIT_FSIZE, 60_000):
-        server = Server(app, mode, *options)
-    with server, server.connect() as connection:
-        assert connection.request("POST", "/", body=body(50_000)).body == summary(body(50_000))
-        connection.send_request("POST", "/", "Content-Length: 100000")
-        with suppress(ConnectionError):
-            connection.send(body(100_000))
-        assert connection.response().status == 503
-        server.wait_log("a request body cannot be stored")
-        assert server.request("POST", "/", body=b"x").status == 200
+@dataclass(frozen=True)
+class Lack:
+    """What is missing for bodies, and what comes of it.
+
+    Attributes:
+        files: the largest file that the server may write; None if the folder of the files is gone.
+        refused, kept: lengths of bodies that are refused, and that are not.
+    """
+
+    files: int | None
+    options: tuple[str, ...]
+    refused: int
+    kept: int
+    status: int
 
 
-def test_files_are_closed(app: str, mode: str, tmp_path: Path) -> None:
+LACKS = {
+    "folder": Lack(None, (), 2 << 20, 1_000, 507),
+    "disk": Lack(600_000, ("--body-buffer-size", "256K"), 2 << 20, 300_000, 507),
+    "memory": Lack(60_000, ("--body-memory", "0"), 100_000, 50_000, 503),
+}
+
+
+@pytest.mark.parametrize("lack", LACKS.values(), ids=LACKS)
+def test_a_body_that_cannot_be_kept(mode: str, tmp_path: Path, lack: Lack) -> None:
+    """It is refused with a line in the log; nothing else happens."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    most = lack.files or 1 << 40
+    with limited(resource.RLIMIT_FSIZE, most):
+        options = ("--workers", "1", *lack.options)
+        server = Server(APP, mode, *options, env={"TMPDIR": str(folder)})
+    with server:
+        if lack.files is None:
+            folder.rmdir()
+        held = descriptors(worker(server))
+        for _ in range(5):
+            with server.connect() as connection:
+                connection.send_request("POST", "/hash", f"Content-Length: {lack.refused}")
+                # The server may answer before it has come.
+                with suppress(ConnectionError):
+                    connection.send(body(lack.refused))
+                assert connection.response().status == lack.status
+        server.wait_log("a request body cannot be stored", 5)
+        kept = body(lack.kept)
+        assert server.request("POST", "/hash", body=kept).body == summary(kept)
+        assert not folder.exists() or not os.listdir(folder)
+        wait_for(lambda: descriptors(worker(server)) <= held, "the end of temporary files")
+
+
+def test_files_are_closed(mode: str, tmp_path: Path) -> None:
     """Whether the body is complete or its client leaves in the middle of it."""
 
     def files() -> list[str]:
         return [link for link in opened(worker(server)) if link.startswith(str(tmp_path))]
 
     content = body(2_000_000)
-    with Server(app, mode, "--workers", "1", "--temp-dir", str(tmp_path)) as server:
+    with Server(APP, mode, "--workers", "1", "--temp-dir", str(tmp_path)) as server:
         with server.connect() as connection:
-            assert connection.request("POST", "/", body=content).status == 200
+            assert connection.request("POST", "/hash", body=content).status == 200
             wait_for(lambda: not files(), "the end of the file of a complete body")
         with server.connect() as connection:
-            connection.send_request("POST", "/", "Content-Length: 3000000")
+            connection.send_request("POST", "/hash", "Content-Length: 3000000")
             connection.send(content)
             wait_for(files, "the file of a body")
         wait_for(lambda: not files(), "the end of the file of a body whose client has left")

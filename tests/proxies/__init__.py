@@ -3,7 +3,6 @@
 test_configurations.py   The configurations of proxy/: `balanced`, `site`, `http2`, `gateway`
 test_gateway_cases.py    The cases of the gateway protocols over real connections
 test_gateways.py         nginx, Apache, lighttpd and others before ours by uwsgi, SCGI, FastCGI
-test_haproxy_drain.py    HAProxy before two servers, one of which is stopped: no error
 test_http2_smuggling.py  Requests of HTTP/2 through HAProxy and nginx: one request or none
 test_peer_trust.py       Fields of proxies about the client, believed or not
 test_restarts.py         A server is reloaded, replaced, stopped or killed, under load
