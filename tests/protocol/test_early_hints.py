@@ -8,13 +8,12 @@ import pytest
 
 from tests.apps.hinting import LINK, OTHER, REFUSED
 from tests.conftest import Serve
-from tests.testkit.cases.gateway import pack
+from tests.testkit.cases.gateway import FIRST_LINE, pack
 from tests.testkit.client import Connection, receive
 
 ALONE = True
 
 APP = "tests/apps/hinting.py"
-PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
 
 
 def interim(fields: list[tuple[str, str]]) -> bytes:
@@ -60,9 +59,9 @@ def test_other_requests_get_none(serve: Serve) -> None:
 def test_gateway_protocols_get_none(serve: Serve) -> None:
     variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/one"), (b"CONTENT_LENGTH", b"0")]
     variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REQUEST_URI", b"/one")]
-    binds = [f"--bind={protocol}://127.0.0.1:0" for protocol in PROTOCOLS]
+    binds = [f"--bind={protocol}://127.0.0.1:0" for protocol in FIRST_LINE]
     server = serve(APP, "--trusted-proxies", "127.0.0.1", *binds)
-    for protocol in PROTOCOLS:
+    for protocol in FIRST_LINE:
         with Connection(("127.0.0.1", server.port_of(protocol))) as connection:
             connection.send(pack(protocol, variables))
             answer = connection.rest()
@@ -73,15 +72,12 @@ def test_gateway_protocols_get_none(serve: Serve) -> None:
 def test_what_is_refused(serve: Serve) -> None:
     """Nothing of it is sent, nor of what stands before."""
     server = serve(APP)
+    paths = ("/refused", "/types", "/interim?100%20Continue", "/interim?101%20Upgrade")
     with server.connect() as connection:
-        answer = connection.request("GET", "/refused")
-        assert (answer.interim, answer.body) == ([], b"done")
-        answer = connection.request("GET", "/types")
-        assert (answer.interim, answer.body) == ([], b"done")
+        for path in (*paths, "/interim?103%20Early%20Hints"):
+            answer = connection.request("GET", path)
+            assert (answer.status, answer.interim, answer.body) == (200, [], b"done")
     for word in REFUSED:
         server.wait_log(f"refused {word}: ")
     server.wait_log("wrong: the value of header Link must be a str, not bytes")
     server.wait_log("wrong: a header must be a tuple of name and value, not list")
-    for status in ("100%20Continue", "101%20Upgrade", "103%20Early%20Hints"):
-        answer = server.get(f"/interim?{status}")
-        assert (answer.status, answer.interim, answer.body) == (200, [], b"done")
