@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from tests.apps import mounted
 from tests.conftest import Serve
 from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
-from tests.testkit.client import HANG
+from tests.testkit.client import Connection
 from tests.testkit.server import Server, alone
 
 ALONE = True
@@ -141,8 +139,8 @@ def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -
 
         def get(host: str, target: str) -> tuple[int, bytes, str | None]:
             with server.connect() as connection:
-                connection.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-                answer = connection.response()
+                connection.host = host
+                answer = connection.request("GET", target)
             return answer.status, answer.body[:9], answer.get("X-From")
 
         assert get("a.example", "/page.html") == (200, b"<p>a page", "all")
@@ -175,9 +173,6 @@ def test_programs_answer_by_the_name_of_anything(mode: str, files: Path, tmp_pat
         assert server.get("/go?/files/page.html").body == b"<p>a page"
 
 
-# Mistakes
-
-
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
@@ -199,33 +194,24 @@ def test_a_folder_that_is_closed_to_the_workers(folder: Path) -> None:
     folder.chmod(0o755)
     closed = folder / "closed"
     closed.mkdir(mode=0)
-    words = (f"static:{closed}", "--bind", "127.0.0.1:0")
-    done = Nobody(folder).run("serve", *words)
+    done = Nobody(folder).run("serve", f"static:{closed}", "--bind", "127.0.0.1:0")
     assert done.returncode == 3, done.stderr
     assert f"TARGET: {closed} is closed to user " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-# From a program
-
-
-def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=HANG) as answer:
-        body: bytes = answer.read()
-    return body
-
-
 def test_server_with_mounts_and_files(files: Path) -> None:
+    def get(path: str) -> bytes:
+        with Connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as connection:
+            answer = connection.request("GET", path)
+        return answer.body if answer.status == 200 else b"%d" % answer.status
+
     options = {"mount": [f"/a={APP}:two"], "static": f"/f={files}"}
     with poorhttp.Server(mounted.one, **options) as server:  # type: ignore[arg-type]
-        assert b'"one"' in get(server.url)
-        assert b'"two"' in get(f"{server.url}/a")
-        assert get(f"{server.url}/f/page.html") == b"<p>a page"
+        assert b'"one"' in get("/")
+        assert b'"two"' in get("/a")
+        assert get("/f/page.html") == b"<p>a page"
     # Without an application.
     for server in (poorhttp.Server(f"static:{files}"), poorhttp.Server(static=f"/={files}")):
         with server:
-            assert get(f"{server.url}/page.html") == b"<p>a page"
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                get(f"{server.url}/none")
-            assert caught.value.code == 404
-            caught.value.close()
+            assert (get("/page.html"), get("/none")) == (b"<p>a page", b"404")

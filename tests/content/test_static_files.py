@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Serve
 from tests.testkit.client import BadResponse, Closed, Connection
-from tests.testkit.process import children
+from tests.testkit.process import files_of_workers
 from tests.testkit.server import MODES, Server, alone, wait_for
 
 ALONE = True
@@ -96,14 +95,11 @@ def test_changes_count_for_the_next_request(server: Server, public: Path) -> Non
 
         for number in range(3):
             text = b"%08d" % number
-            changing.write_bytes(text)
-            os.utime(changing, (old, old))
-            assert ask() == text
-            other = public / "other.txt"
-            other.write_bytes(text[::-1])
-            os.utime(other, (old, old))
-            other.rename(changing)
-            assert ask() == text[::-1]
+            for file, content in ((changing, text), (public / "other.txt", text[::-1])):
+                file.write_bytes(content)
+                os.utime(file, (old, old))
+                file.rename(changing)
+                assert ask() == content
             changing.unlink()
             assert ask() == b""
 
@@ -151,12 +147,6 @@ def test_a_download_is_finished_before_the_server_ends(public: Path, mode: str) 
         assert connection.response().body == LARGE
         assert server.wait() == 0
         server.ended()
-
-
-def worker_of(server: Server) -> int:
-    """The process of its only worker."""
-    (worker,) = children(server.process.pid)
-    return worker
 
 
 def test_a_link_that_is_not_followed_is_a_line_in_the_log(
@@ -208,20 +198,12 @@ def test_an_idle_worker_closes_files(public: Path) -> None:
     file = public / "large.bin"
     with Server(f"static:{public}", "single") as server:
 
+        def is_open() -> bool:
+            return str(file.resolve()) in files_of_workers(server)
+
         def is_kept() -> bool:
             assert server.get("/large.bin").body == LARGE
-            return is_open(server, file)
+            return is_open()
 
         wait_for(is_kept, "a file that has not changed for a while is kept open")
-        wait_for(lambda: not is_open(server, file), "the file is closed")
-
-
-def is_open(server: Server, file: Path) -> bool:
-    """Whether the worker has the file open."""
-    descriptors = Path(f"/proc/{worker_of(server)}/fd")
-    for path in descriptors.iterdir():
-        # It may be closed while we look.
-        with suppress(FileNotFoundError):
-            if path.samefile(file):
-                return True
-    return False
+        wait_for(lambda: not is_open(), "the file is closed")

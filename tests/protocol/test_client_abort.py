@@ -39,12 +39,9 @@ MANY = 300
 
 
 class Busy(Server):
-    """A server with two threads, which logs each request as status and target.
+    """A server with two threads, which logs each request as status and target."""
 
-    Attributes:
-        path: its Unix socket, if it has one.
-    """
-
+    #: Its Unix socket, if it has one.
     path = ""
 
     def __init__(
@@ -69,19 +66,23 @@ class Busy(Server):
         """Wait for so many lines with 499."""
         wait_for(lambda: self.logged() == times, f"{times} times 499 {what}")
 
+    def hold(self, connection: Connection, gate: Path) -> Connection:
+        """Have a request wait in the application until the file `gate` exists."""
+        before = self.log().count(f"holds {gate}\n")
+        connection.send_request("GET", f"/hold?{gate}")
+        self.wait_log(f"holds {gate}\n", before + 1)
+        return connection
+
     def has_run(self, request: str) -> int:
         """How often the application has run this."""
         return self.log(self.before[0]).count(f"ran {request}\n")
-
-
-PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
 
 
 @pytest.fixture(scope="module")
 def busy(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Busy]:
     """The server of all tests that need no option of their own."""
     with TemporaryDirectory() as folder:
-        addresses = [f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS]
+        addresses = [f"{protocol}://127.0.0.1:0" for protocol in gateway.FIRST_LINE]
         bind = ("127.0.0.1:0", f"unix:{folder}/socket", *addresses)
         options = ("--backlog", str(MANY), "--trusted-proxies", "127.0.0.1")
         with Busy(mode, tmp_path_factory.mktemp("busy"), *options, bind=bind) as busy:
@@ -96,14 +97,10 @@ def running(busy: Busy) -> Busy:
 
 
 @contextmanager
-def held(server: Server, gate: Path) -> Iterator[None]:
+def held(server: Busy, gate: Path) -> Iterator[None]:
     """Every thread has a request, until the end of this context."""
     threads = 2 if server.mode in ("forking", "threading") else 1
-    holding = []
-    for number in range(threads):
-        holding.append(server.connect())
-        holding[-1].send_request("GET", f"/hold?{gate}")
-        server.wait_log(f"holds {gate}\n", number + 1)
+    holding = [server.hold(server.connect(), gate) for _ in range(threads)]
     yield
     # No limit that is asserted: whoever waits has to wait for so long at least.
     time.sleep(NOTICEABLE)
@@ -123,11 +120,15 @@ def connections(server: Server, kind: str, count: int) -> list[Connection]:
     return made
 
 
-@pytest.mark.parametrize(
+#: In each mode, a client leaves in one of two ways; in the full level, in both.
+each_way_to_leave = pytest.mark.parametrize(
     ("mode", "leave"),
     each_value(DIFFERENT, [Connection.close, Connection.reset]),
     indirect=["mode"],
 )
+
+
+@each_way_to_leave
 def test_a_request_of_a_departed_client_is_not_run(
     running: Busy, tmp_path: Path, leave: Callable[[Connection], None]
 ) -> None:
@@ -270,7 +271,7 @@ def abort(connection: Connection) -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "leave"),
-    [*((protocol, Connection.close) for protocol in PROTOCOLS), ("fastcgi", abort)],
+    [*((protocol, Connection.close) for protocol in gateway.FIRST_LINE), ("fastcgi", abort)],
 )
 def test_gateways(
     running: Busy, tmp_path: Path, protocol: str, leave: Callable[[Connection], None]
@@ -289,11 +290,7 @@ def test_gateways(
         connection.close()
 
 
-@pytest.mark.parametrize(
-    ("mode", "leave"),
-    each_value(DIFFERENT, [Connection.close, Connection.reset]),
-    indirect=["mode"],
-)
+@each_way_to_leave
 def test_who_leaves_while_the_application_works(
     mode: str, tmp_path: Path, folder: Path, leave: Callable[[Connection], None]
 ) -> None:
@@ -307,8 +304,7 @@ def test_who_leaves_while_the_application_works(
                 if where == "kept":
                     assert leaving.request("GET", "/before").status == 200
                 gate = tmp_path / where
-                leaving.send_request("GET", f"/hold?{gate}")
-                running.wait_log(f"holds {gate}\n")
+                running.hold(leaving, gate)
                 leave(leaving)
             # So long a request is worth asking the kernel for its client.
             time.sleep(2 * WORTH_ASKING)
@@ -326,8 +322,7 @@ def test_who_leaves_before_anything_can_be_sent(running: Busy, tmp_path: Path) -
     """Noticed when sending fails, however short it was; also without figures."""
     gate = tmp_path / "gate"
     with Connection(running.path) as leaving:
-        leaving.send_request("GET", f"/hold?{gate}")
-        running.wait_log(f"holds {gate}\n")
+        running.hold(leaving, gate)
     gate.touch()
     running.wait_logged(1)
 
