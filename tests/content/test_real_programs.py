@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,78 +32,50 @@ exec git http-backend
 """
 
 
-class Git:
-    """`git` in a folder, without the configuration of whoever runs the tests."""
+@needs_git
+def test_git(mode: str, tmp_path: Path) -> None:
+    """Clones, shallow ones too, and a push, for who has the password."""
+    # Nothing of the configuration of whoever runs the tests.
+    env = {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
+    env |= {f"GIT_{who}_NAME": "Somebody" for who in ("AUTHOR", "COMMITTER")}
+    env |= {f"GIT_{who}_EMAIL": "somebody@a.example" for who in ("AUTHOR", "COMMITTER")}
 
-    def __init__(self, home: Path) -> None:
-        self.env = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
-        author = {f"GIT_AUTHOR_{key}": "somebody" for key in ("NAME", "EMAIL")}
-        committer = {key.replace("AUTHOR", "COMMITTER"): name for key, name in author.items()}
-        self.env |= {"no_proxy": "*", **author, **committer}
+    def attempt(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        words = ("git", "-c", "init.defaultBranch=main", *words)
+        return run(*words, cwd=folder, env={**env, "no_proxy": "*"})
 
-    def attempt(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        return run("git", "-c", "init.defaultBranch=main", *words, cwd=folder, env=self.env)
-
-    def __call__(self, folder: Path, *words: str) -> str:
-        done = self.attempt(folder, *words)
+    def git(folder: Path, *words: str) -> str:
+        done = attempt(folder, *words)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-
-@pytest.fixture
-def git(tmp_path: Path) -> Git:
-    return Git(tmp_path)
-
-
-@pytest.fixture
-def repository(tmp_path: Path, mode: str, git: Git) -> Iterator[str]:
-    """The address of a repository without name and password, behind a server."""
     programs, root = tmp_path / "programs", tmp_path / "repositories"
+    one, two, shallow = (tmp_path / name for name in ("one", "two", "shallow"))
     programs.mkdir()
     root.mkdir()
     (programs / "git").write_text(GIT_BACKEND.format(root=root))
     (programs / "git").chmod(0o755)
     git(root, "init", "--bare", "project.git")
-    with Server(f"cgi:{programs}", mode, "--cgi-pass-authorization", "on") as server:
-        yield f"127.0.0.1:{server.port}/git/project.git"
-
-
-def commit(git: Git, folder: Path, name: str, content: bytes) -> str:
-    """Commit a file; return the number of the commit."""
-    (folder / name).write_bytes(content)
-    git(folder, "add", name)
-    git(folder, "commit", "--message", name)
-    return git(folder, "rev-parse", "HEAD")
-
-
-@needs_git
-def test_clone_push_and_shallow_clone(repository: str, git: Git, tmp_path: Path) -> None:
-    address = f"http://somebody:secret@{repository}"
-    git(tmp_path, "clone", address, "one")
-    one, two, shallow = (tmp_path / name for name in ("one", "two", "shallow"))
-    commit(git, one, "small", b"small\n")
     # Beyond `http.postBuffer` (1 MiB) it is sent in chunks; beyond as much it is in a file here.
-    large = os.urandom(3_000_000)
-    last = commit(git, one, "large", large)
-    git(one, "push", "origin", "HEAD:main")
+    files = {"small": b"small\n", "large": os.urandom(3_000_000)}
+    with Server(f"cgi:{programs}", mode, "--cgi-pass-authorization", "on") as server:
+        place = f"127.0.0.1:{server.port}/git/project.git"
+        address = f"http://somebody:secret@{place}"
+        git(tmp_path, "clone", address, "one")
+        for name, content in files.items():
+            (one / name).write_bytes(content)
+            git(one, "add", name)
+            git(one, "commit", "--message", name)
+        git(one, "push", "origin", "HEAD:main")
+        git(tmp_path, "clone", "--branch", "main", address, "two")
+        assert git(two, "rev-parse", "HEAD") == git(one, "rev-parse", "HEAD")
+        git(tmp_path, "clone", "--branch", "main", "--depth", "1", address, "shallow")
+        for clone, commits in ((two, "2"), (shallow, "1")):
+            assert git(clone, "rev-list", "--count", "HEAD") == commits
+            assert (clone / "large").read_bytes() == files["large"]
+        refused = attempt(tmp_path, "clone", f"http://somebody:wrong@{place}", "three")
+        assert "Authentication failed" in refused.stderr
 
-    git(tmp_path, "clone", "--branch", "main", address, "two")
-    assert git(two, "rev-parse", "HEAD") == last
-    assert (two / "large").read_bytes() == large
-    assert git(two, "rev-list", "--count", "HEAD") == "2"
-
-    git(tmp_path, "clone", "--branch", "main", "--depth", "1", address, "shallow")
-    assert git(shallow, "rev-list", "--count", "HEAD") == "1"
-    assert (shallow / "large").read_bytes() == large
-
-
-@needs_git
-def test_nobody_without_the_password(repository: str, git: Git, tmp_path: Path) -> None:
-    address = f"http://somebody:wrong@{repository}"
-    assert "Authentication failed" in git.attempt(tmp_path, "clone", address, "one").stderr
-
-
-# PHP
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
@@ -119,53 +90,40 @@ echo json_encode([$_SERVER["SCRIPT_NAME"], $_SERVER["PATH_INFO"], $_SERVER["PHP_
 """
 
 
-@pytest.fixture(scope="module")
-def php(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("php")
-    (folder / "input.php").write_text(INPUT)
-    (folder / "input.php").chmod(0o755)
-    with Server("", mode, "--mount", f"/php=cgi:{folder}") as server:
-        yield server
+#: Queries of the script, and the status of each.
+STATUSES = {
+    "code=404": "404 Not Found",
+    "code=503": "503 Service Unavailable",
+    "to=/php/input.php/z": "302 Found",
+    "to=https://x.example/&code=301": "301 Moved Permanently",
+    # No options of php-cgi (CVE-2012-1823).
+    "-s": "200 OK",
+    "-d+auto_prepend_file%3D/etc/passwd": "200 OK",
+}
 
 
 @needs_php
-def test_php_input(php: Server) -> None:
-    """Path info, query, cookies, forms and files."""
-    target = "/php/input.php/a%20b/c?x=1&y[]=2"
-    name = "/php/input.php"
-    response = php.request("POST", target, FORM, "Cookie: k=v", body=b"p=1&q=%C5%BE")
-    assert (response.status, response.get("Set-Cookie")) == (200, "a=b%20c")
-    path = "/a b/c"
-    query = {"x": "1", "y": ["2"]}
-    form = {"p": "1", "q": "ž"}
-    assert json.loads(response.body) == [name, path, name + path, query, form, {"k": "v"}, []]
-
+def test_php(mode: str, tmp_path: Path) -> None:
+    """Path info, query, cookies, forms and files; statuses."""
+    (tmp_path / "input.php").write_text(INPUT)
+    (tmp_path / "input.php").chmod(0o755)
+    name, path = "/php/input.php", "/a b/c"
     body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="e"\r\n\r\nxyz\r\n--b--\r\n'
-    response = php.request("POST", name, "Content-Type: multipart/form-data; boundary=b", body=body)
-    assert json.loads(response.body) == [name, "", name, [], [], [], {"f": ["e", 3]}]
+    with Server("", mode, "--mount", f"/php=cgi:{tmp_path}") as server:
+        target = "/php/input.php/a%20b/c?x=1&y[]=2"
+        response = server.request("POST", target, FORM, "Cookie: k=v", body=b"p=1&q=%C5%BE")
+        assert (response.status, response.get("Set-Cookie")) == (200, "a=b%20c")
+        sent = [{"x": "1", "y": ["2"]}, {"p": "1", "q": "ž"}, {"k": "v"}, []]
+        assert json.loads(response.body) == [name, path, name + path, *sent]
+        field = "Content-Type: multipart/form-data; boundary=b"
+        response = server.request("POST", name, field, body=body)
+        assert json.loads(response.body) == [name, "", name, [], [], [], {"f": ["e", 3]}]
+        for query, status in STATUSES.items():
+            response = server.get(f"{name}?{query}")
+            assert f"{response.status} {response.reason}" == status, query
+            assert response.get("Content-Type") == "application/json"
+            assert json.loads(response.body)[0] == name
 
-
-@needs_php
-@pytest.mark.parametrize(
-    ("query", "status", "reason"),
-    [
-        ("code=404", 404, "Not Found"),
-        ("code=503", 503, "Service Unavailable"),
-        ("to=/php/input.php/z", 302, "Found"),
-        ("to=https://x.example/&code=301", 301, "Moved Permanently"),
-        # No options of php-cgi (CVE-2012-1823).
-        ("-s", 200, "OK"),
-        ("-d+auto_prepend_file%3D/etc/passwd", 200, "OK"),
-    ],
-)
-def test_php_statuses(php: Server, query: str, status: int, reason: str) -> None:
-    response = php.get(f"/php/input.php?{query}")
-    assert (response.status, response.reason) == (status, reason)
-    assert response.get("Content-Type") == "application/json"
-    assert json.loads(response.body)[0] == "/php/input.php"
-
-
-# Mercurial
 
 HGWEB = "tests/apps/mercurial_site.py"
 CONFIGURATION = "[paths]\n/ = {}/*\n[web]\nallow-archive = gz, zip, bz2\n"

@@ -11,7 +11,9 @@ import re
 import signal
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from tests.support.each_value import DIFFERENT, each_value
 from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection, receive, receive_until
 from tests.testkit.process import children
-from tests.testkit.server import Server, join, wait_for
+from tests.testkit.server import Server, wait_for
 
 ALONE = True
 
@@ -256,35 +258,23 @@ def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_p
         server.ended()
 
 
-class Talk:
-    """Clients that connect again and again, and have a word back each time."""
+@contextmanager
+def talking(server: Server) -> Iterator[set[str]]:
+    """Clients that connect again and again; the versions that they have heard of."""
+    versions, over = set[str](), threading.Event()
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.faults: list[str] = []
-        self.versions: set[str] = set()
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._talk) for _ in range(3)]
+    def talk() -> None:
+        while not over.wait(0.005):
+            versions.add(told(server)[1])
 
-    def __enter__(self) -> Talk:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            join(thread)
-
-    def _talk(self) -> None:
-        while not self._over.wait(0.005):
-            try:
-                self.versions.add(told(self.server)[1])
-            except (OSError, SyntaxError, ValueError) as error:
-                self.faults.append(repr(error))
-
-    def wait_version(self, version: str) -> None:
-        wait_for(lambda: version in self.versions, f"a word of version {version}")
+    with ThreadPoolExecutor(3) as clients:
+        talks = [clients.submit(talk) for _ in range(3)]
+        try:
+            yield versions
+        finally:
+            over.set()
+    for each in talks:
+        each.result()
 
 
 @pytest.mark.parametrize(
@@ -294,25 +284,22 @@ def test_no_connection_is_lost_by_reloads(preload: str, mode: str, tmp_path: Pat
     file = tmp_path / "version"
     file.write_text("1")
     env = {"VERSION_FILE": str(file)}
-    with Server(PLAIN, mode, "--preload", preload, env=env) as server:
-        with Talk(server) as talk:
-            file.write_text("2")
-            server.process.send_signal(signal.SIGHUP)
-            talk.wait_version("2")
-            server.process.send_signal(signal.SIGTTIN)
-        assert not talk.faults
+    with Server(PLAIN, mode, "--preload", preload, env=env) as server, talking(server) as versions:
+        file.write_text("2")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "2" in versions, "a word of version 2")
+        server.process.send_signal(signal.SIGTTIN)
 
 
 def test_an_upgrade(mode: str, tmp_path: Path) -> None:
     pidfile = tmp_path / "pid"
     with Server(PLAIN, mode, "--pidfile", str(pidfile)) as server:
-        with Talk(server) as talk:
+        with talking(server):
             before = server.process.pid
             server.process.send_signal(signal.SIGUSR2)
             wait_for(lambda: pidfile.exists() and pidfile.read_text().strip() != str(before), "it")
             assert server.wait() == 0
             told(server)
-        assert not talk.faults
         os.kill(int(pidfile.read_text()), signal.SIGTERM)
         wait_for(server.is_refusing, "the end of the successor")
         server.ended()

@@ -131,11 +131,14 @@ def check(environ: dict[str, str], expected: dict[str, str | None]) -> None:
     assert {key: environ.get(key) for key in expected} == expected
 
 
-def refused(place: Place, connection: Connection, case: Case, before: int) -> None:
-    """Check that a case is refused, once, in the answer and in the log."""
-    response = connection.response()
+def check_refusal(case: Case, response: Response) -> None:
     assert response.status == int(case.refusal[:3])
     assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
+
+
+def refused(place: Place, connection: Connection, case: Case, before: int) -> None:
+    """Check that a case is refused, once, in the answer and in the log."""
+    check_refusal(case, connection.response())
     assert connection.at_end()
     lines = place.server.log(before).splitlines()
     (line,) = [line for line in lines if "refused with" in line]
@@ -184,8 +187,7 @@ def check_over_http2(case: Case, place: Place) -> None:
         connection.send(case.request)
         response = connection.response()
         if case.refusal:
-            assert response.status == int(case.refusal[:3])
-            assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
+            check_refusal(case, response)
             return
         first = environ_of(response)
         check(first, case.expected(place.plain(case.peer, connection)))
