@@ -14,12 +14,11 @@ test_http2_life.py          HTTP/2: stop, reload, binary upgrade, idle time, met
 test_http2_priorities.py    The order in which responses of one HTTP/2 connection are sent
 test_http2_smuggling.py     HTTP/2 by which somebody wants another request, or another version
 test_http2_streams.py       HTTP/2: streams beside each other, in turn, slow, left by their client
+test_large_bodies.py        Large bodies of requests and responses: temporary files, space, memory
 test_limits.py              Limits of time and of descriptors over real connections
 test_queue_timeout.py       `queue_timeout`: who has waited too long for a thread is refused
 test_request_timeout.py     `request_timeout`: a hanging request is interrupted, others go on
-test_response_spool.py      Responses spooled to temporary files for slow clients
 test_streamed_bodies.py     Request bodies that the application receives while it runs
 test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode
-test_uploads.py             Large request bodies: effects on other requests, disk space and memory
 test_wsgi.py                PEP 3333 over real connections, in every mode
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.support.binary_upgrade import end, upgrade
 from tests.support.load import Load
 from tests.support.proxies import APP as GATES
 from tests.support.proxies import HAPROXY, Pair, Proxy, WebServer, reserve
-from tests.testkit.client import HANG, Connection, receive_until
+from tests.testkit.client import Connection, receive_until
 from tests.testkit.process import children
 from tests.testkit.server import ROOT, Server, wait_for
 from tests.testkit.versions import APP, Versions
@@ -251,14 +250,10 @@ class Balancer(WebServer):
 
     def told(self) -> dict[str, dict[str, str]]:
         """What it knows of each server."""
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(HANG)
-            sock.connect(self._stats)
-            sock.sendall(b"show stat\n")
-            text = b""
-            while more := sock.recv(65536):
-                text += more
-        rows = csv.DictReader(io.StringIO(text.decode().removeprefix("# ")))
+        with Connection(self._stats) as asking:
+            asking.send(b"show stat\n")
+            text = asking.rest().decode()
+        rows = csv.DictReader(io.StringIO(text.removeprefix("# ")))
         return {row["svname"]: row for row in rows if row["pxname"] == "servers"}
 
     def is_as(self, one: str, two: str) -> bool:
