@@ -23,7 +23,6 @@ pytestmark = pytest.mark.skipif(
     platform.machine() not in NUMBERS, reason="other numbers of system calls"
 )
 
-APP = "tests/apps/unreadable.py"
 #: Errors of a disk and of a file server.
 ERRORS = {"EIO": "Input/output error", "ESTALE": "Stale file handle"}
 
@@ -40,7 +39,16 @@ def serving(file: Path, mode: str, failing: str, error: str, *more: str, **kw: A
     """A server of a file, in which a system call fails with an error."""
     words = ("--static", f"/static={file.parent}", "--x-sendfile", str(file.parent))
     env = {"FAILING": failing, "ERRNO": str(getattr(errno, error)), "FILE": str(file)}
-    return Server(APP, mode, *words, "--log-level=debug", *alone(mode), *more, env=env, **kw)
+    return Server(
+        "tests/apps/unreadable.py",
+        mode,
+        *words,
+        "--log-level=debug",
+        *alone(mode),
+        *more,
+        env=env,
+        **kw,
+    )
 
 
 def logged(server: Server, what: str) -> str:
@@ -48,12 +56,6 @@ def logged(server: Server, what: str) -> str:
     line = server.wait_line(re.compile(f".*{re.escape(what)}.*\n"))
     assert "the client" not in server.log()
     return line[0]
-
-
-def has_temporary(server: Server, folder: Path) -> bool:
-    """Whether the server has a file in a folder that has no name."""
-    names = opened(server.process.pid)
-    return any(name.startswith(f"{folder}/#") for name in names)
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -71,10 +73,9 @@ def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) 
         its = "the response is cut short: its temporary file cannot be read:"
         with server.connect() as connection:
             connection.send_request("GET", "/large")
-            wait_for(
-                lambda: has_temporary(server, file.parent) or its in server.log(),
-                "the temporary file",
-            )
+            # It has no name in its folder.
+            unnamed, pid = f"{file.parent}/#", server.process.pid
+            wait_for(lambda: unnamed in str(opened(pid)) or its in server.log(), "the file")
             with pytest.raises((BadResponse, Closed)):
                 connection.response()
         logged(server, f"{its} {ERRORS[error]}")

@@ -17,9 +17,6 @@ import pytest
 from tests.packages import lacking
 from tests.testkit.server import Server, run
 
-needs_git = pytest.mark.skipif(bool(lacking("git")), reason=lacking("git"))
-needs_php = pytest.mark.skipif(bool(lacking("php-cgi")), reason=lacking("php-cgi"))
-
 #: As in docs/guides/cgi.md; the password is `secret`.
 GIT_BACKEND = """#!/bin/sh
 if [ "$HTTP_AUTHORIZATION" != "Basic $(printf 'somebody:secret' | base64)" ]; then
@@ -32,7 +29,7 @@ exec git http-backend
 """
 
 
-@needs_git
+@pytest.mark.skipif(bool(lacking("git")), reason=lacking("git"))
 def test_git(mode: str, tmp_path: Path) -> None:
     """Clones, shallow ones too, and a push, for who has the password."""
     # Nothing of the configuration of whoever runs the tests.
@@ -77,8 +74,6 @@ def test_git(mode: str, tmp_path: Path) -> None:
         assert "Authentication failed" in refused.stderr
 
 
-FORM = "Content-Type: application/x-www-form-urlencoded"
-
 INPUT = """#!/usr/bin/env php-cgi
 <?php
 header("Content-Type: application/json");
@@ -102,7 +97,7 @@ STATUSES = {
 }
 
 
-@needs_php
+@pytest.mark.skipif(bool(lacking("php-cgi")), reason=lacking("php-cgi"))
 def test_php(mode: str, tmp_path: Path) -> None:
     """Path info, query, cookies, forms and files; statuses."""
     (tmp_path / "input.php").write_text(INPUT)
@@ -111,7 +106,8 @@ def test_php(mode: str, tmp_path: Path) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="e"\r\n\r\nxyz\r\n--b--\r\n'
     with Server("", mode, "--mount", f"/php=cgi:{tmp_path}") as server:
         target = "/php/input.php/a%20b/c?x=1&y[]=2"
-        response = server.request("POST", target, FORM, "Cookie: k=v", body=b"p=1&q=%C5%BE")
+        form = "Content-Type: application/x-www-form-urlencoded"
+        response = server.request("POST", target, form, "Cookie: k=v", body=b"p=1&q=%C5%BE")
         assert (response.status, response.get("Set-Cookie")) == (200, "a=b%20c")
         sent = [{"x": "1", "y": ["2"]}, {"p": "1", "q": "ž"}, {"k": "v"}, []]
         assert json.loads(response.body) == [name, path, name + path, *sent]
@@ -125,7 +121,6 @@ def test_php(mode: str, tmp_path: Path) -> None:
             assert json.loads(response.body)[0] == name
 
 
-HGWEB = "tests/apps/mercurial_site.py"
 CONFIGURATION = "[paths]\n/ = {}/*\n[web]\nallow-archive = gz, zip, bz2\n"
 
 #: More than is sent at once.
@@ -146,14 +141,15 @@ def test_archives_of_mercurial_are_whole(mode: str, tmp_path: Path) -> None:
     for name, content in FILES.items():
         (tmp_path / "files" / name).write_bytes(content)
     hg("-R", tmp_path / "files", "commit", "-A", "-m", "files")
-    with Server(HGWEB, mode, env={"REPOSITORIES": str(tmp_path)}) as server:
+    with Server(
+        "tests/apps/mercurial_site.py", mode, env={"REPOSITORIES": str(tmp_path)}
+    ) as server:
         for name in ("tip.tar.gz", "tip.zip", "tip.tar.bz2"):
             response = server.get(f"/files/archive/{name}")
             assert response.status == 200
             (tmp_path / name).write_bytes(response.body)
             shutil.unpack_archive(tmp_path / name, tmp_path / f"from {name}")
-            found = {
-                path.name: path.read_bytes() for path in tmp_path.glob(f"from {name}/files-*/*")
-            }
+            paths = tmp_path.glob(f"from {name}/files-*/*")
+            found = {path.name: path.read_bytes() for path in paths}
             assert found.pop(".hg_archival.txt")
             assert found == FILES

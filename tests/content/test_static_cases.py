@@ -44,26 +44,17 @@ def publish(mode: str, site: Site) -> Iterator[Publish]:
 
     def start(options: tuple[str, ...]) -> Server:
         if options not in running:
-            server = Server(
-                f"static:{site.folder}",
-                mode,
-                "--http2=on",
-                *alone(mode),
-                *options,
-                launcher=LAUNCHER,
-            )
+            words = ("--http2=on", *alone(mode), *options)
+            server = Server(f"static:{site.folder}", mode, *words, launcher=LAUNCHER)
             running[options] = server
             # What has changed just now could change again unnoticed: until then tags are weak.
-            wait_for(lambda: has_strong_tags(server), "strong tags")
+            wait_for(
+                lambda: str(server.get("/hello.txt").get("ETag")).startswith('"'), "strong tags"
+            )
         return running[options]
 
     yield start
     stop_all(running.values())
-
-
-def has_strong_tags(server: Server) -> bool:
-    """Whether the folder is old enough."""
-    return (server.get("/hello.txt").get("ETag") or "").startswith('"')
 
 
 def ask(connection: Connection, method: str, target: bytes, fields: list[str]) -> Response:

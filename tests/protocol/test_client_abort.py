@@ -23,7 +23,6 @@ from tests.testkit.server import Server, wait_for
 
 ALONE = True
 
-BUSY = "tests/apps/busy.py"
 #: Longer than a request waits before it is said to have waited (`client_abort.rs`), in seconds.
 NOTICEABLE = 0.05
 
@@ -50,7 +49,7 @@ class Busy(Server):
         self.access = folder / "access"
         log = ("--access-log", str(self.access), "--access-log-format", "%s %U")
         few = ("--drain-timeout", "0", "--threads", "2" if mode == "threading" else "1")
-        super().__init__(BUSY, mode, *log, *few, *options, bind=bind)
+        super().__init__("tests/apps/busy.py", mode, *log, *few, *options, bind=bind)
         self.begin()
 
     def begin(self) -> None:

@@ -14,7 +14,6 @@ from tests.testkit.server import ROOT, Server
 
 ALONE = True
 
-APP = "tests/apps/keys.py"
 #: Fields of a request with names that nobody else has sent.
 JUNK = 60
 
@@ -27,14 +26,10 @@ OTHERS = {"HTTPS", "SSL_PROTOCOL", "poorhttp.upgrade"}
 CHANGING = {"SERVER_PORT", "REMOTE_PORT", "SERVER_SOFTWARE", "HTTP_HOST", "HTTP_X_REQUEST_ID"}
 
 
-def junk(length: int) -> list[str]:
-    """Names that nobody has sent before, of about that many bytes."""
-    return [f"Junk-{secrets.token_hex(length // 2 - 2)}" for _ in range(JUNK)]
-
-
 def send_junk(connection: Connection, path: str, length: int) -> dict[str, Any]:
-    """What the application says of a request with such names."""
-    response = connection.request("GET", path, *(f"{name}: 1" for name in junk(length)))
+    """What the application says of a request with new names, of about that many bytes."""
+    junk = [f"Junk-{secrets.token_hex(length // 2 - 2)}: 1" for _ in range(JUNK)]
+    response = connection.request("GET", path, *junk)
     assert response.status == 200
     told: dict[str, Any] = response.json()
     assert told["junk"] == JUNK
@@ -44,7 +39,7 @@ def send_junk(connection: Connection, path: str, length: int) -> dict[str, Any]:
 @pytest.fixture
 def server(serve: Serve) -> Server:
     """A server with one thread that runs the application, because a cache belongs to a thread."""
-    return serve(APP, "--workers", "1", "--threads", "1")
+    return serve("tests/apps/keys.py", "--workers", "1", "--threads", "1")
 
 
 def test_names_from_the_wire_are_not_interned(server: Server) -> None:

@@ -18,7 +18,6 @@ from tests.testkit.server import Server
 
 ALONE = True
 
-ECHO = "tests/apps/echo.py"
 PERFORMER = "tests/apps/performer.py"
 ON = "--http2=on"
 INTERNAL_ERROR = 2
@@ -92,7 +91,7 @@ def check_case(case: Case, made: Client, server: Server, *, authority: bool) -> 
 
 @pytest.mark.parametrize("file", CASES)
 def test_cases(serve: Serve, file: str) -> None:
-    server = serve(ECHO, ON)
+    server = serve("tests/apps/echo.py", ON)
 
     def check(case: Case) -> None:
         for authority in (True, False):

@@ -22,7 +22,6 @@ from tests.testkit.server import AT_ONCE, Server, alone, wait_for
 
 ALONE = True
 
-ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 GATE = "tests/apps/gate.py"
 ON = "--http2=on"
@@ -96,7 +95,7 @@ def test_many_streams_without_an_application(mode: str, tmp_path: Path) -> None:
 
 def test_streams_that_wait_for_content_have_no_buffers() -> None:
     """2,000 of them need at most 4 KiB each, and with a part of their content as well."""
-    with Server(ECHO, "threading", ON, "--workers", "1") as server:
+    with Server("tests/apps/echo.py", "threading", ON, "--workers", "1") as server:
         (worker,) = process.workers(server.process.pid)
         clients = [client(server) for _ in range(10)]
         for made in clients:

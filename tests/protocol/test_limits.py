@@ -15,7 +15,6 @@ from tests.testkit.server import Server
 ALONE = True
 
 ECHO = "tests/apps/echo.py"
-ANSWERS = "tests/apps/answers.py"
 
 #: A deadline that passes during a test, in seconds.
 SOON = "0.5"
@@ -49,7 +48,7 @@ def test_deadlines(serve: Serve, option: str, sent: bytes, statuses: list[int]) 
 
 @pytest.mark.each_mode
 def test_reader_that_takes_nothing(serve: Serve) -> None:
-    server = serve(ANSWERS, "--write-timeout", SOON)
+    server = serve("tests/apps/answers.py", "--write-timeout", SOON)
     with server.connect() as connection:
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.send_request("GET", "/large_generated")

@@ -11,14 +11,13 @@ from tests.support.http2_client import Client
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 
-BUSY = "tests/apps/busy.py"
 #: In seconds: longer than a busy machine lets a request wait, and shorter than it waits here.
 SHORT = 0.3
 LONG = 0.2
 
 
 def one_thread(mode: str, *options: str) -> Server:
-    return Server(BUSY, mode, "--workers", "1", "--threads", "1", *options)
+    return Server("tests/apps/busy.py", mode, "--workers", "1", "--threads", "1", *options)
 
 
 def statuses(server: Server, gate: Path, seconds: float = LONG) -> list[int]:

@@ -71,15 +71,6 @@ def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
     return said
 
 
-def check_that_what_comes_goes_back(server: Server) -> None:
-    data = bytes(range(256)) * 20_000
-    with server.connect() as connection, ThreadPoolExecutor(1) as sender:
-        sent = sender.submit(connection.send, data)
-        sent.add_done_callback(lambda _: finish(connection))
-        assert connection.rest() == data
-        sent.result()
-
-
 def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
     unix = f"unix:{folder}/socket"
     with Server(PLAIN, mode, bind=("127.0.0.1:0", "[::1]:0", unix)) as server:
@@ -214,7 +205,12 @@ def test_who_takes_too_long(mode: str, tmp_path: Path) -> None:
 def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
     """TERM: as long as they like, here; INT ends their connections."""
     with Server(ECHO, mode) as server:
-        check_that_what_comes_goes_back(server)
+        data = bytes(range(256)) * 20_000
+        with server.connect() as connection, ThreadPoolExecutor(1) as sender:
+            sent = sender.submit(connection.send, data)
+            sent.add_done_callback(lambda _: finish(connection))
+            assert connection.rest() == data
+            sent.result()
         connection = server.connect()
         connection.send(b"one")
         assert receive(connection, 3) == b"one"

@@ -29,7 +29,6 @@ from tests.testkit.server import Server
 ALONE = True
 
 ECHO = "tests/apps/echo.py"
-DELIVERER = "tests/apps/deliverer.py"
 #: More than a record of FastCGI holds, and than is kept in memory.
 LETTERS = bytes(range(256)) * 4_000
 CASES = by_file(read_all())
@@ -214,7 +213,7 @@ def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> No
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
-    server = serve(DELIVERER, *OPTIONS, "--x-sendfile", str(site))
+    server = serve("tests/apps/deliverer.py", *OPTIONS, "--x-sendfile", str(site))
     for status, part, expected in (
         ("200 OK", "", (200, "OK", LETTERS)),
         ("404 Gone Away", "", (404, "Gone Away", LETTERS)),

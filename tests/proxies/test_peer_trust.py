@@ -179,24 +179,6 @@ def test_cases(places: Places, cases: list[Case]) -> None:
     check_each(cases, lambda case: check_case(case, places(case)))
 
 
-def check_over_http2(case: Case, place: Place) -> None:
-    with (
-        place.connect(case.peer) as plain_connection,
-        StreamConnection(plain_connection, case.preamble) as connection,
-    ):
-        connection.send(case.request)
-        response = connection.response()
-        if case.refusal:
-            check_refusal(case, response)
-            return
-        first = environ_of(response)
-        check(first, case.expected(place.plain(case.peer, connection)))
-        # What is said on one stream is not said on another.
-        connection.send(GET + case.request)
-        assert environ_of(connection.response())["HTTP_HOST"] == "a"
-        assert environ_of(connection.response()) == first
-
-
 def has_a_meaning(case: Case) -> bool:
     """Whether a case is about a request of HTTP/2, and not about what comes before it."""
     try:
@@ -208,7 +190,25 @@ def has_a_meaning(case: Case) -> bool:
 
 @pytest.mark.parametrize("cases", groups([case for case in CASES if has_a_meaning(case)]))
 def test_cases_over_http2(places: Places, cases: list[Case]) -> None:
-    check_each(cases, lambda case: check_over_http2(case, places(case)))
+    def check_case(case: Case) -> None:
+        place = places(case)
+        with (
+            place.connect(case.peer) as plain_connection,
+            StreamConnection(plain_connection, case.preamble) as connection,
+        ):
+            connection.send(case.request)
+            response = connection.response()
+            if case.refusal:
+                check_refusal(case, response)
+                return
+            first = environ_of(response)
+            check(first, case.expected(place.plain(case.peer, connection)))
+            # What is said on one stream is not said on another.
+            connection.send(GET + case.request)
+            assert environ_of(connection.response())["HTTP_HOST"] == "a"
+            assert environ_of(connection.response()) == first
+
+    check_each(cases, check_case)
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.
