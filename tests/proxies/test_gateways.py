@@ -14,7 +14,7 @@ from proxy.programs import PROGRAMS
 from tests.apps.behind_gateway import streamed
 from tests.packages import need
 from tests.support.proxies import HAPROXY, WebServer, nginx_text, reserve
-from tests.testkit.client import BadResponse, Connection, Response, chunked, receive_until
+from tests.testkit.client import BadResponse, Connection, Response, receive_until
 from tests.testkit.server import Server, wait_for
 
 APP = "tests/apps/behind_gateway.py"
@@ -215,28 +215,6 @@ def test_environ(stage: Stage, way: Way) -> None:
     assert {key: environ.get(key) for key in expected} == expected
     assert environ["SERVER_NAME"]
     assert environ["SERVER_SOFTWARE"].startswith("poorhttp")
-
-
-@each_way
-def test_uploads(stage: Stage, way: Way) -> None:
-    with stage.connect(way) as connection:
-        for size in (0, 1, 10_000, 1_500_000):
-            body = b"".join(streamed(size))
-            seen = connection.request("POST", "/echo", body=body).json()
-            assert seen["body"].encode("latin-1") == body, size
-            assert seen["environ"].get("CONTENT_LENGTH", "0") == str(size)
-        # In chunks, where it is all collected first; its length is known then.
-        connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
-        connection.send(chunked(*[b"hello"] * 1_000))
-        response = connection.response()
-    if way.program == "apache2" and way.protocol != "fastcgi":
-        # It does not know the length, and has to say it.
-        assert response.status == 411
-        return
-    seen = response.json()
-    assert seen["body"] == "hello" * 1_000
-    assert seen["environ"]["CONTENT_LENGTH"] == "5000"
-    assert "HTTP_TRANSFER_ENCODING" not in seen["environ"]
 
 
 @each_way
