@@ -1,11 +1,10 @@
 """HTTP, WSGI and raw TCP: what is accepted, refused and limited.
 
 test_client_abort.py        Clients that leave: before their request is run, within it, later
-test_early_hints.py         103 Early Hints that an application sends before its response
 test_environ_keys.py        Keys of the environ: its page; names chosen by clients are not kept
 test_h11_agreement.py       Agreement of our request parser with `h11`
 test_head_cache.py          A repeated head is not parsed again, and shares nothing else
-test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112); responses in pieces
+test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112); early hints
 test_http2.py               HTTP/2: ways in, requests and responses as in HTTP/1.1
 test_http2_agreement.py     Agreement of our HPACK and HTTP/2 with `hpack` and `h2`
 test_http2_attacks.py       Attacks on HTTP/2: what is borne, and the error that ends each
