@@ -24,9 +24,10 @@ MOUNTS = ("--mount", f"/a={APP}:two", "--mount", f"/a/b={APP}:three")
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A folder with a file."""
+    """A folder with two files."""
     folder = tmp_path / "files"
     folder.mkdir()
+    (folder / "index.html").write_text("the index")
     (folder / "page.html").write_text("<p>a page")
     return folder
 
@@ -106,12 +107,17 @@ def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) 
 def test_files_beside_applications(serve: Serve, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
     server = serve(f"{APP}:one", *options)
-    for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
+    for target, name in [
+        *(("/a/file", "two"), ("/a/filespage.html", "two"), ("/a/b/c", "three")),
+        *(("/", "one"), ("/page.html", "one"), ("/x/a/files/page.html", "one")),
+    ]:
         assert told(server, target)["name"] == name
     for prefix in ("/a/files", "/a/b/c/d"):
         answer = server.get(f"{prefix}/page.html")
         assert (answer.status, answer.body) == (200, b"<p>a page")
         assert answer.get("Content-Type") == "text/html; charset=utf-8"
+        assert server.get(f"{prefix}/").body == b"the index"
+        assert server.get(f"{prefix}?a=b").get("Location") == f"{prefix}/?a=b"
         assert server.get(f"{prefix}/none").status == 404
         assert server.request("POST", f"{prefix}/page.html").status == 405
 
