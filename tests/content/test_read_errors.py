@@ -15,7 +15,7 @@ from tests.apps.unreadable import NUMBERS
 from tests.support.certificate import certificate
 from tests.support.tls_client import BIND, connected, write
 from tests.testkit.client import BadResponse, Closed
-from tests.testkit.process import opened
+from tests.testkit.process import files_of_workers, opened
 from tests.testkit.server import Server, alone, wait_for
 
 # The core sends these files, in all modes alike.
@@ -74,8 +74,14 @@ def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) 
         with server.connect() as connection:
             connection.send_request("GET", "/large")
             # It has no name in its folder.
-            unnamed, pid = f"{file.parent}/#", server.process.pid
-            wait_for(lambda: unnamed in str(opened(pid)) or its in server.log(), "the file")
+            wait_for(
+                lambda: (
+                    f"{file.parent}/#"
+                    in str([opened(server.process.pid), files_of_workers(server)])
+                    or its in server.log()
+                ),
+                "the temporary file",
+            )
             with pytest.raises((BadResponse, Closed)):
                 connection.response()
         logged(server, f"{its} {ERRORS[error]}")
