@@ -270,6 +270,8 @@ def test_a_spooled_response(mode: str, tmp_path: Path) -> None:
         wait_for(lambda: spooled(server, tmp_path) == 0, "the end of the file")
 
 
+# In the other modes, an application that waits holds up all others of its worker.
+@pytest.mark.parametrize("mode", ["threading", pytest.param("gevent", marks=pytest.mark.full)])
 def test_budget_of_a_worker_for_responses(mode: str, tmp_path: Path) -> None:
     options = ("--temp-dir", str(tmp_path), "--spool-total", "4M", "--threads", "4")
     with Server(LONG, mode, *options) as server:
