@@ -5,6 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -37,10 +38,15 @@ def modules(tmp_path: Path) -> Path:
     return tmp_path / "modules"
 
 
-def compile_pages(*arguments: str | Path) -> tuple[int, str, str]:
+def compile_pages(folder: Path, modules: Path) -> tuple[int, str, str]:
     """What the command says."""
-    done = run_command("compile", *map(str, arguments))
+    done = run_command("compile", str(folder), "--pages-modules", str(modules))
     return done.returncode, done.stdout, done.stderr
+
+
+def loaded(folder: Path, modules: Path, path: str = "/deep/page") -> str:
+    """A page of an application that keeps what it compiles."""
+    return ask(load(f"pages:{folder}", Settings(pages_modules=str(modules))), path).text
 
 
 def place(modules: Path, page: Path) -> Path:
@@ -54,31 +60,23 @@ def kept(modules: Path, folder: Path) -> list[str]:
     return sorted(str(path.relative_to(there)) for path in there.rglob("*") if path.is_file())
 
 
-def never(*_: object) -> None:
-    raise AssertionError("this page was to be found compiled")
-
-
-def test_compile(folder: Path, modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile(folder: Path, modules: Path) -> None:
     write(folder, {"module.html": "<%! raise SystemExit('it is run') %>"})
-    code, output, error = compile_pages(folder, "--pages-modules", modules)
+    code, output, error = compile_pages(folder, modules)
     assert (code, error) == (0, "")
     assert output == f"{folder}: 4 pages compiled, kept in {modules}\n"
-    assert kept(modules, folder) == [
-        "_layout.html.code",
-        "deep/page.html.code",
-        "index.html.code",
-        "module.html.code",
-    ]
-    monkeypatch.setattr("poorhttp.plugins.apps.pages.folder.compile_page", never)
-    application = load(f"pages:{folder}", Settings(pages_modules=str(modules)))
-    assert ask(application, "/").text == "[index]"
-    assert ask(application, "/deep/page").text == "deep GET"
+    names = ("_layout", "deep/page", "index", "module")
+    assert kept(modules, folder) == [f"{name}.html.code" for name in names]
+    with patch("poorhttp.plugins.apps.pages.folder.compile_page") as compiled_again:
+        assert loaded(folder, modules, "/") == "[index]"
+        assert loaded(folder, modules) == "deep GET"
+    compiled_again.assert_not_called()
 
 
 def test_compile_tells_every_mistake(folder: Path, modules: Path) -> None:
     wrong = ("expression.html", "code.html", "tag.html", "unclosed.html", "break.html")
     write(folder, {name: FAILING[name][0] for name in wrong})
-    code, output, error = compile_pages(folder, "--pages-modules", modules)
+    code, output, error = compile_pages(folder, modules)
     assert (code, output) == (4, f"{folder}: 3 pages compiled, kept in {modules}\n")
     *mistakes, last = error.splitlines()
     assert last == "poorhttp: 5 pages cannot be compiled"
@@ -104,8 +102,7 @@ def test_a_server_keeps_what_it_compiles(mode: str, folder: Path, modules: Path)
 
 @pytest.mark.parametrize("change", ["same length", "cut", "foreign"])
 def test_what_does_not_fit_is_compiled_anew(change: str, folder: Path, modules: Path) -> None:
-    settings = Settings(pages_modules=str(modules))
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    assert loaded(folder, modules) == "deep GET"
     page = folder / "deep/page.html"
     code = place(modules, page)
     expected, kept = "deep GET", code.read_bytes()
@@ -117,46 +114,43 @@ def test_what_does_not_fit_is_compiled_anew(change: str, folder: Path, modules: 
     else:
         others = {"cut": kept[:-20], "foreign": kept[:32] + marshal.dumps("no code")}
         code.write_bytes(others[change])
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
+    assert loaded(folder, modules) == expected
     assert len(code.read_bytes()) > 100
     assert (code.read_bytes()[:32] == kept[:32]) == (change in ("cut", "foreign"))
-    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
+    assert loaded(folder, modules) == expected
 
 
 def test_code_that_others_may_write_is_not_executed(folder: Path, modules: Path) -> None:
     code = place(modules, folder / "deep/page.html")
-
-    def told() -> str:
-        return ask(load(f"pages:{folder}", Settings(pages_modules=str(modules))), "/deep/page").text
 
     def evil() -> None:
         """Put something else there, with the digest that it should have."""
         other = compiler.compile_page(b"evil", "/deep/page.html", "evil")
         code.write_bytes(code.read_bytes()[:32] + marshal.dumps(other))
 
-    assert told() == "deep GET"
+    assert loaded(folder, modules) == "deep GET"
     evil()
     # That is what is guarded against.
-    assert told() == "evil"
+    assert loaded(folder, modules) == "evil"
     code.chmod(0o666)
-    assert told() == "deep GET"
+    assert loaded(folder, modules) == "deep GET"
     assert code.stat().st_mode & 0o022 == 0
     evil()
     code.parent.chmod(0o777)
-    assert told() == "deep GET"
+    assert loaded(folder, modules) == "deep GET"
     code.parent.chmod(0o755)
     evil()
     code.rename(modules / "aside")
     code.symlink_to(modules / "aside")
-    assert told() == "deep GET"
+    assert loaded(folder, modules) == "deep GET"
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o757])
-def test_a_folder_that_others_may_write_is_refused(folder: Path, modules: Path, mode: int) -> None:
+def test_a_folder_that_others_may_write_is_refused(folder: Path, modules: Path) -> None:
     modules.mkdir()
-    modules.chmod(mode)
-    with pytest.raises(ApplicationError, match=r"may be written by others .*chmod go-w"):
-        load(f"pages:{folder}", Settings(pages_modules=str(modules)))
+    for mode in (0o777, 0o775, 0o1777, 0o757):
+        modules.chmod(mode)
+        with pytest.raises(ApplicationError, match=r"may be written by others .*chmod go-w"):
+            load(f"pages:{folder}", Settings(pages_modules=str(modules)))
 
 
 def test_what_cannot_be_kept_is_served(folder: Path, modules: Path) -> None:

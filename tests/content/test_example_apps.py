@@ -15,13 +15,9 @@ from tests.support.wsgi_call import ask
 from tests.testkit.server import Server, run
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    pass
 
 APPS = Path(__file__).parents[2] / "apps"
-
-
-def app(name: str) -> WSGIApplication:
-    return load(str(APPS / name / "app.py"))
 
 
 def links(page: str) -> dict[str, str]:
@@ -30,12 +26,9 @@ def links(page: str) -> dict[str, str]:
     return {f"{way} {name}": href.replace("&amp;", "&") for href, way, name in found}
 
 
-FILES = APPS / "downloads" / "files"
-
-
 @pytest.mark.parametrize("way", ["sendfile", "accel", "wrapper"])
 def test_downloads_refuse(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    application = app("downloads")
+    application = load(str(APPS / "downloads/app.py"))
     link = links(ask(application).text)[f"{way} terms.txt"]
     until = int(re.findall(r"until=(\d+)", link)[0])
     for wrong in (
@@ -45,14 +38,8 @@ def test_downloads_refuse(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         *(link[:-1], f"{link[:-1]}é"),
     ):
         assert ask(application, wrong).status == 403, wrong
-    for nowhere in (
-        "/terms.txt",
-        f"/{way}",
-        f"/{way}/",
-        f"/{way}/none",
-        f"/{way}/../app.py",
-        "/x/y",
-    ):
+    below = [f"/{way}{path}" for path in ("", "/", "/none", "/../app.py")]
+    for nowhere in ("/terms.txt", "/x/y", *below):
         assert ask(application, nowhere).status == 404, nowhere
     # Its time is over.
     now = time.time()
@@ -61,7 +48,7 @@ def test_downloads_refuse(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_downloads_are_sent_by_the_server(mode: str) -> None:
-    content = (FILES / "terms.txt").read_bytes()
+    content = (APPS / "downloads/files/terms.txt").read_bytes()
     with Server("--config=apps/downloads/downloads.ini", mode) as server:
         found = links(server.get("/").body.decode())
         for way in ("sendfile", "accel", "wrapper"):

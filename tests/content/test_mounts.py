@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from tests.apps import mounted
 from tests.conftest import Serve
 from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
-from tests.testkit.client import HANG
+from tests.testkit.client import Connection
 from tests.testkit.server import Server, alone
 
 ALONE = True
@@ -26,9 +24,10 @@ MOUNTS = ("--mount", f"/a={APP}:two", "--mount", f"/a/b={APP}:three")
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A folder with a file."""
+    """A folder with two files."""
     folder = tmp_path / "files"
     folder.mkdir()
+    (folder / "index.html").write_text("the index")
     (folder / "page.html").write_text("<p>a page")
     return folder
 
@@ -108,12 +107,17 @@ def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) 
 def test_files_beside_applications(serve: Serve, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
     server = serve(f"{APP}:one", *options)
-    for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
+    for target, name in [
+        *(("/a/file", "two"), ("/a/filespage.html", "two"), ("/a/b/c", "three")),
+        *(("/", "one"), ("/page.html", "one"), ("/x/a/files/page.html", "one")),
+    ]:
         assert told(server, target)["name"] == name
     for prefix in ("/a/files", "/a/b/c/d"):
         answer = server.get(f"{prefix}/page.html")
         assert (answer.status, answer.body) == (200, b"<p>a page")
         assert answer.get("Content-Type") == "text/html; charset=utf-8"
+        assert server.get(f"{prefix}/").body == b"the index"
+        assert server.get(f"{prefix}?a=b").get("Location") == f"{prefix}/?a=b"
         assert server.get(f"{prefix}/none").status == 404
         assert server.request("POST", f"{prefix}/page.html").status == 405
 
@@ -141,8 +145,8 @@ def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -
 
         def get(host: str, target: str) -> tuple[int, bytes, str | None]:
             with server.connect() as connection:
-                connection.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-                answer = connection.response()
+                connection.host = host
+                answer = connection.request("GET", target)
             return answer.status, answer.body[:9], answer.get("X-From")
 
         assert get("a.example", "/page.html") == (200, b"<p>a page", "all")
@@ -175,9 +179,6 @@ def test_programs_answer_by_the_name_of_anything(mode: str, files: Path, tmp_pat
         assert server.get("/go?/files/page.html").body == b"<p>a page"
 
 
-# Mistakes
-
-
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
@@ -199,33 +200,24 @@ def test_a_folder_that_is_closed_to_the_workers(folder: Path) -> None:
     folder.chmod(0o755)
     closed = folder / "closed"
     closed.mkdir(mode=0)
-    words = (f"static:{closed}", "--bind", "127.0.0.1:0")
-    done = Nobody(folder).run("serve", *words)
+    done = Nobody(folder).run("serve", f"static:{closed}", "--bind", "127.0.0.1:0")
     assert done.returncode == 3, done.stderr
     assert f"TARGET: {closed} is closed to user " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-# From a program
-
-
-def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=HANG) as answer:
-        body: bytes = answer.read()
-    return body
-
-
 def test_server_with_mounts_and_files(files: Path) -> None:
+    def get(path: str) -> bytes:
+        with Connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as connection:
+            answer = connection.request("GET", path)
+        return answer.body if answer.status == 200 else b"%d" % answer.status
+
     options = {"mount": [f"/a={APP}:two"], "static": f"/f={files}"}
     with poorhttp.Server(mounted.one, **options) as server:  # type: ignore[arg-type]
-        assert b'"one"' in get(server.url)
-        assert b'"two"' in get(f"{server.url}/a")
-        assert get(f"{server.url}/f/page.html") == b"<p>a page"
+        assert b'"one"' in get("/")
+        assert b'"two"' in get("/a")
+        assert get("/f/page.html") == b"<p>a page"
     # Without an application.
     for server in (poorhttp.Server(f"static:{files}"), poorhttp.Server(static=f"/={files}")):
         with server:
-            assert get(f"{server.url}/page.html") == b"<p>a page"
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                get(f"{server.url}/none")
-            assert caught.value.code == 404
-            caught.value.close()
+            assert (get("/page.html"), get("/none")) == (b"<p>a page", b"404")

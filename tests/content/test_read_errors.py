@@ -7,6 +7,7 @@ import platform
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.apps.unreadable import NUMBERS
 from tests.support.certificate import certificate
 from tests.support.tls_client import BIND, connected, write
 from tests.testkit.client import BadResponse, Closed
-from tests.testkit.process import opened
+from tests.testkit.process import files_of_workers, opened
 from tests.testkit.server import Server, alone, wait_for
 
 # The core sends these files, in all modes alike.
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.skipif(
     platform.machine() not in NUMBERS, reason="other numbers of system calls"
 )
 
-APP = "tests/apps/unreadable.py"
 #: Errors of a disk and of a file server.
 ERRORS = {"EIO": "Input/output error", "ESTALE": "Stale file handle"}
 
@@ -35,13 +35,20 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def options(file: Path) -> tuple[str, ...]:
-    return ("--static", f"/static={file.parent}", "--x-sendfile", str(file.parent))
-
-
-def environ(file: Path, failing: str, error: str) -> dict[str, str]:
-    number = str(getattr(errno, error))
-    return {"FAILING": failing, "ERRNO": number, "FILE": str(file)}
+def serving(file: Path, mode: str, failing: str, error: str, *more: str, **kw: Any) -> Server:
+    """A server of a file, in which a system call fails with an error."""
+    words = ("--static", f"/static={file.parent}", "--x-sendfile", str(file.parent))
+    env = {"FAILING": failing, "ERRNO": str(getattr(errno, error)), "FILE": str(file)}
+    return Server(
+        "tests/apps/unreadable.py",
+        mode,
+        *words,
+        "--log-level=debug",
+        *alone(mode),
+        *more,
+        env=env,
+        **kw,
+    )
 
 
 def logged(server: Server, what: str) -> str:
@@ -51,18 +58,11 @@ def logged(server: Server, what: str) -> str:
     return line[0]
 
 
-def has_temporary(server: Server, folder: Path) -> bool:
-    """Whether the server has a file in a folder that has no name."""
-    names = opened(server.process.pid)
-    return any(name.startswith(f"{folder}/#") for name in names)
-
-
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) -> None:
     access = file.parent / "access.log"
-    words = ("--access-log", str(access), "--log-level", "debug", *options(file), *alone(mode))
-    temporary = ("--temp-dir", str(file.parent))
-    with Server(APP, mode, *words, *temporary, env=environ(file, "sendfile", error)) as server:
+    words = ("--access-log", str(access), "--temp-dir", str(file.parent))
+    with serving(file, mode, "sendfile", error, *words) as server:
         for number, path in enumerate(("/static/large.bin", "/named", "/wrapped"), 1):
             with server.connect() as connection, pytest.raises((BadResponse, Closed)):
                 connection.request("GET", path)
@@ -73,8 +73,13 @@ def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) 
         its = "the response is cut short: its temporary file cannot be read:"
         with server.connect() as connection:
             connection.send_request("GET", "/large")
+            # It has no name in its folder.
             wait_for(
-                lambda: has_temporary(server, file.parent) or its in server.log(),
+                lambda: (
+                    f"{file.parent}/#"
+                    in str([opened(server.process.pid), files_of_workers(server)])
+                    or its in server.log()
+                ),
                 "the temporary file",
             )
             with pytest.raises((BadResponse, Closed)):
@@ -87,8 +92,7 @@ def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) 
 
 def test_a_client_that_leaves_is_no_fault_of_the_file(mode: str, file: Path) -> None:
     """Though sendfile(2) reports that as well."""
-    words = ("--log-level", "debug", *options(file), *alone(mode))
-    with Server(APP, mode, *words, env=environ(file, "sendfile", "EPIPE")) as server:
+    with serving(file, mode, "sendfile", "EPIPE") as server:
         with server.connect() as connection, pytest.raises((BadResponse, Closed)):
             connection.request("GET", "/static/large.bin")
         assert server.get("/").body == b"other"
@@ -98,9 +102,11 @@ def test_a_client_that_leaves_is_no_fault_of_the_file(mode: str, file: Path) -> 
 def test_a_file_that_is_read_to_be_encrypted(mode: str, file: Path, tmp_path: Path) -> None:
     error = "EIO"
     ours = write(tmp_path, "server.pem", certificate().issued)
-    words = ("--tls-certificate", ours, "--log-level", "debug", *options(file), *alone(mode))
-    env = environ(file, "pread64", error)
-    with Server(APP, mode, *words, bind=BIND, env=env) as server, connected(server) as client:
+    words = ("--tls-certificate", ours)
+    with (
+        serving(file, mode, "pread64", error, *words, bind=BIND) as server,
+        connected(server) as client,
+    ):
         client.sendall(b"GET /static/large.bin HTTP/1.1\r\nHost: x\r\n\r\n")
         received = b""
         with suppress(OSError):
@@ -115,9 +121,7 @@ def test_a_file_that_is_read_to_be_encrypted(mode: str, file: Path, tmp_path: Pa
 def test_a_file_that_cannot_be_opened(mode: str, file: Path, error: str, status: int) -> None:
     """Small ones are read then."""
     small = file.parent / "small.txt"
-    env = environ(small, "pread64", error)
-    words = ("--log-level", "debug", *options(file), *alone(mode))
-    with Server(APP, mode, *words, env=env) as server:
+    with serving(small, mode, "pread64", error) as server:
         assert server.get("/static/small.txt").status == status
         logged(server, f"a file of {file.parent} cannot be read: {ERRORS[error]} (os error")
         assert server.get("/named").status == status

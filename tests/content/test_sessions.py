@@ -8,9 +8,10 @@ import os
 import signal
 import stat
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from itsdangerous import URLSafeTimedSerializer
+from itsdangerous import TimestampSigner, URLSafeTimedSerializer
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
@@ -64,6 +65,11 @@ class Visitor:
             self.cookie = "" if "Max-Age=0" in cookie else cookie.partition(";")[0]
         return answer
 
+    def count(self) -> tuple[int, int]:
+        """How often this visitor has been counted, and by which process now."""
+        number, pid = self.get("/count").body.split()
+        return int(number), int(pid)
+
 
 def cookie_of(answer: Answer | Response) -> str | None:
     """What was sent of the session, with the attributes."""
@@ -84,15 +90,14 @@ def test_a_session(server: Server) -> None:
         answer = one.get("/count")
         assert answer.body.split()[0] == b"%d" % number
         assert answer.get("Vary") == "Cookie"
-    assert other.get("/count").body.split()[0] == b"1"
+    assert other.count()[0] == 1
     assert one.get("/look").body == b"[('n', 3)]"
     assert one.get("/grow").body == b"[0]"
     assert one.get("/grow").body == b"[0, 1]"
     assert one.get("/leave").status == 303
     assert one.get("/look").body == b"[('list', [0, 1]), ('n', 5)]"
-    assert one.get("/forget").get("Set-Cookie") == (
-        "session=; Path=/; Max-Age=0; SameSite=Lax; HttpOnly"
-    )
+    gone = "session=; Path=/; Max-Age=0; SameSite=Lax; HttpOnly"
+    assert one.get("/forget").get("Set-Cookie") == gone
     assert one.cookie == ""
     assert one.get("/look").body == b"[]"
     assert one.get("/refuse").status == 403
@@ -103,44 +108,40 @@ def test_a_session(server: Server) -> None:
 def test_all_workers_know_a_session_and_those_of_a_reload(folder: Path, preload: str) -> None:
     with Server(f"pages:{folder}", "forking", "--preload", preload) as server:
         visitor = Visitor(server)
-        number, seen = 0, set[bytes]()
+        expected, seen = 1, set[int]()
         while len(seen) < 2:
-            number += 1
-            told, pid = visitor.get("/count").body.split()
-            assert told == b"%d" % number
+            number, pid = visitor.count()
+            assert number == expected
+            expected += 1
             seen.add(pid)
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded: the new version serves")
-        number += 1
-        told, pid = visitor.get("/count").body.split()
-        assert told == b"%d" % number
+        number, pid = visitor.count()
+        assert number == expected
         assert pid not in seen
         # One that takes the place of another, too.
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         server.wait_log("is replaced")
-        assert visitor.get("/count").body.split()[0] == b"%d" % (number + 1)
+        assert visitor.count()[0] == expected + 1
 
 
 def test_a_key_in_a_file_outlives_the_server(server: Server, folder: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     with Server(f"pages:{folder}", "forking", "--session-key", str(key)) as first:
         before = Visitor(first)
-        for number in range(1, 8):
-            assert before.get("/count").body.split()[0] == b"%d" % number
+        assert [before.count()[0] for _ in range(7)] == [*range(1, 8)]
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["key"]
     with Server(f"pages:{folder}", "single", "--session-key", str(key)) as second:
-        for each, expected in ((second, b"8"), (server, b"1")):
+        for each, expected in ((second, 8), (server, 1)):
             after = Visitor(each)
             after.cookie = before.cookie
-            assert after.get("/count").body.split()[0] == expected
+            assert after.count()[0] == expected
 
 
 def test_what_is_sent(folder: Path) -> None:
     application = load(f"pages:{folder}")
-    answer = ask(application, "/count")
-    cookie = str(cookie_of(answer))
-    value, _, attributes = cookie.partition("; ")
+    value, _, attributes = str(cookie_of(ask(application, "/count"))).partition("; ")
     assert attributes == "Path=/; Max-Age=86400; SameSite=Lax; HttpOnly"
     # Nothing that can be made to run when it is read.
     data = value.partition("=")[2].partition(".")[0]
@@ -154,10 +155,9 @@ def test_what_is_sent(folder: Path) -> None:
         assert (cookie_of(answer), answer.headers["vary"]) == (None, "Cookie")
     assert ask(application, "/drop", headers=headers).text == "0True"
     secure = {"wsgi.url_scheme": "https", "SCRIPT_NAME": "/the shop;1"}
-    answer = ask(application, "/count", headers=headers, environ=secure)
-    assert str(cookie_of(answer)).endswith(
-        "; Path=/the%20shop%3B1; Max-Age=86400; SameSite=Lax; Secure; HttpOnly"
-    )
+    cookie = str(cookie_of(ask(application, "/count", headers=headers, environ=secure)))
+    below = "; Path=/the%20shop%3B1; Max-Age=86400; SameSite=Lax; Secure; HttpOnly"
+    assert cookie.endswith(below)
 
 
 def test_what_is_not_ours_is_no_session(folder: Path, tmp_path: Path) -> None:
@@ -185,18 +185,15 @@ def test_what_is_not_ours_is_no_session(folder: Path, tmp_path: Path) -> None:
     assert ask(application, "/look", headers=twice).text == "[('n', 1)]"
 
 
-def aged(key: Path, seconds: float, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def aged(key: Path, seconds: int) -> dict[str, str]:
     """A cookie that was made some time ago."""
-    from itsdangerous import TimestampSigner
-
     now = TimestampSigner.get_timestamp
-    with monkeypatch.context() as patch:
-        patch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) - int(seconds))
+    with patch.object(TimestampSigner, "get_timestamp", lambda self: now(self) - seconds):
         text = Sessions(read_key(str(key)), "", 60).sign({"n": 1})
     return {"Cookie": f"session={text}"}
 
 
-def test_the_lifetime(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lifetime(folder: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     settings = Settings(session_key=str(key), session_lifetime=8000)
     application = load(f"pages:{folder}", settings)
@@ -204,10 +201,10 @@ def test_the_lifetime(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         *((0, True, False), (900, True, False), (1100, True, True)),
         *((7900, True, True), (8100, False, False)),
     ]:
-        answer = ask(application, "/look", headers=aged(key, age, monkeypatch))
+        answer = ask(application, "/look", headers=aged(key, age))
         assert answer.text == ("[('n', 1)]" if there else "[]"), age
         assert ("; Max-Age=8000;" in str(cookie_of(answer))) == renewed, age
-    assert cookie_of(ask(application, "/none", headers=aged(key, 5000, monkeypatch))) is None
+    assert cookie_of(ask(application, "/none", headers=aged(key, 5000))) is None
 
 
 def test_too_much_for_a_cookie(server: Server) -> None:
@@ -221,21 +218,17 @@ def test_too_much_for_a_cookie(server: Server) -> None:
     server.wait_log("TypeError: Object of type object is not JSON serializable")
 
 
-@pytest.mark.parametrize(
-    ("mode", "text", "why"),
-    [
-        (0o604, "k" * 64, "accessed by its group or by others .mode 0604., .*: chmod 600 /.*key$"),
-        (0o640, "k" * 64, "accessed by its group or by others .mode 0640., .*: chmod 600 /.*key$"),
-        (0o620, "k" * 64, "accessed by its group or by others"),
+def test_a_key_that_is_none(folder: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    open_to = "accessed by its group or by others .mode {:04o}., .*: chmod 600 /.*key$"
+    for mode, text, why in [
+        *((mode, "k" * 64, open_to.format(mode)) for mode in (0o604, 0o640, 0o620)),
         (0o600, "short", "has 5 bytes"),
         (0o600, "", "has 0 bytes"),
-    ],
-)
-def test_a_key_that_is_none(folder: Path, tmp_path: Path, mode: int, text: str, why: str) -> None:
-    key = tmp_path / "key"
-    key.write_text(text)
-    key.chmod(mode)
-    with pytest.raises(ApplicationError, match=f"session_key: .*{why}"):
-        load(f"pages:{folder}", Settings(session_key=str(key)))
+    ]:
+        key.write_text(text)
+        key.chmod(mode)
+        with pytest.raises(ApplicationError, match=f"session_key: .*{why}"):
+            load(f"pages:{folder}", Settings(session_key=str(key)))
     with pytest.raises(ApplicationError, match=r"session_key: .*none/key: No such file"):
         load(f"pages:{folder}", Settings(session_key=str(tmp_path / "none" / "key")))

@@ -1,25 +1,27 @@
-"""Requests whose client has closed the connection before they are run, in every mode."""
+"""Clients that leave before their request is run, within it, and within the response."""
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
 from tests.testkit.cases import gateway
-from tests.testkit.client import Closed, Connection
+from tests.testkit.client import Closed, Connection, receive
+from tests.testkit.process import children, descriptors
 from tests.testkit.server import Server, wait_for
 
-BUSY = "tests/apps/busy.py"
+ALONE = True
+
 #: Longer than a request waits before it is said to have waited (`client_abort.rs`), in seconds.
 NOTICEABLE = 0.05
 
@@ -35,12 +37,9 @@ MANY = 300
 
 
 class Busy(Server):
-    """A server with two threads, which logs each request as status and target.
+    """A server with two threads, which logs each request as status and target."""
 
-    Attributes:
-        path: its Unix socket, if it has one.
-    """
-
+    #: Its Unix socket, if it has one.
     path = ""
 
     def __init__(
@@ -49,35 +48,38 @@ class Busy(Server):
         self.access = folder / "access"
         log = ("--access-log", str(self.access), "--access-log-format", "%s %U")
         few = ("--drain-timeout", "0", "--threads", "2" if mode == "threading" else "1")
-        super().__init__(BUSY, mode, *log, *few, *options, bind=bind)
+        super().__init__("tests/apps/busy.py", mode, *log, *few, *options, bind=bind)
         self.begin()
 
     def begin(self) -> None:
         """Look at what is logged from now on only."""
         self.before = self.log_size(), len(self.access.read_bytes())
 
-    def logged(self, pattern: str = "499 /.*") -> int:
-        """How many lines there are of status and target."""
-        text = self.access.read_text()[self.before[1] :]
-        return len(re.findall(f"^{pattern}$", text, re.MULTILINE))
+    def logged(self) -> int:
+        """How many lines there are with 499."""
+        return self.access.read_text()[self.before[1] :].count("499 /")
 
     def wait_logged(self, times: int, what: str = "") -> None:
         """Wait for so many lines with 499."""
         wait_for(lambda: self.logged() == times, f"{times} times 499 {what}")
+
+    def hold(self, connection: Connection, gate: Path) -> Connection:
+        """Have a request wait in the application until the file `gate` exists."""
+        before = self.log().count(f"holds {gate}\n")
+        connection.send_request("GET", f"/hold?{gate}")
+        self.wait_log(f"holds {gate}\n", before + 1)
+        return connection
 
     def has_run(self, request: str) -> int:
         """How often the application has run this."""
         return self.log(self.before[0]).count(f"ran {request}\n")
 
 
-PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
-
-
 @pytest.fixture(scope="module")
 def busy(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Busy]:
     """The server of all tests that need no option of their own."""
     with TemporaryDirectory() as folder:
-        addresses = [f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS]
+        addresses = [f"{protocol}://127.0.0.1:0" for protocol in gateway.FIRST_LINE]
         bind = ("127.0.0.1:0", f"unix:{folder}/socket", *addresses)
         options = ("--backlog", str(MANY), "--trusted-proxies", "127.0.0.1")
         with Busy(mode, tmp_path_factory.mktemp("busy"), *options, bind=bind) as busy:
@@ -92,14 +94,10 @@ def running(busy: Busy) -> Busy:
 
 
 @contextmanager
-def held(server: Server, gate: Path) -> Iterator[None]:
+def held(server: Busy, gate: Path) -> Iterator[None]:
     """Every thread has a request, until the end of this context."""
     threads = 2 if server.mode in ("forking", "threading") else 1
-    holding = []
-    for number in range(threads):
-        holding.append(server.connect())
-        holding[-1].send_request("GET", f"/hold?{gate}")
-        server.wait_log(f"holds {gate}\n", number + 1)
+    holding = [server.hold(server.connect(), gate) for _ in range(threads)]
     yield
     # No limit that is asserted: whoever waits has to wait for so long at least.
     time.sleep(NOTICEABLE)
@@ -119,11 +117,15 @@ def connections(server: Server, kind: str, count: int) -> list[Connection]:
     return made
 
 
-@pytest.mark.parametrize(
+#: In each mode, a client leaves in one of two ways; in the full level, in both.
+each_way_to_leave = pytest.mark.parametrize(
     ("mode", "leave"),
     each_value(DIFFERENT, [Connection.close, Connection.reset]),
     indirect=["mode"],
 )
+
+
+@each_way_to_leave
 def test_a_request_of_a_departed_client_is_not_run(
     running: Busy, tmp_path: Path, leave: Callable[[Connection], None]
 ) -> None:
@@ -266,7 +268,7 @@ def abort(connection: Connection) -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "leave"),
-    [*((protocol, Connection.close) for protocol in PROTOCOLS), ("fastcgi", abort)],
+    [*((protocol, Connection.close) for protocol in gateway.FIRST_LINE), ("fastcgi", abort)],
 )
 def test_gateways(
     running: Busy, tmp_path: Path, protocol: str, leave: Callable[[Connection], None]
@@ -285,11 +287,7 @@ def test_gateways(
         connection.close()
 
 
-@pytest.mark.parametrize(
-    ("mode", "leave"),
-    each_value(DIFFERENT, [Connection.close, Connection.reset]),
-    indirect=["mode"],
-)
+@each_way_to_leave
 def test_who_leaves_while_the_application_works(
     mode: str, tmp_path: Path, folder: Path, leave: Callable[[Connection], None]
 ) -> None:
@@ -303,8 +301,7 @@ def test_who_leaves_while_the_application_works(
                 if where == "kept":
                     assert leaving.request("GET", "/before").status == 200
                 gate = tmp_path / where
-                leaving.send_request("GET", f"/hold?{gate}")
-                running.wait_log(f"holds {gate}\n")
+                running.hold(leaving, gate)
                 leave(leaving)
             # So long a request is worth asking the kernel for its client.
             time.sleep(2 * WORTH_ASKING)
@@ -322,7 +319,62 @@ def test_who_leaves_before_anything_can_be_sent(running: Busy, tmp_path: Path) -
     """Noticed when sending fails, however short it was; also without figures."""
     gate = tmp_path / "gate"
     with Connection(running.path) as leaving:
-        leaving.send_request("GET", f"/hold?{gate}")
-        running.wait_log(f"holds {gate}\n")
+        running.hold(leaving, gate)
     gate.touch()
     running.wait_logged(1)
+
+
+# Clients that vanish within a request or a response
+
+
+def descriptors_of(server: Server) -> int:
+    """The descriptors that the server and its workers hold."""
+    return descriptors(server.process.pid, *children(server.process.pid))
+
+
+#: Limits that never come: what has vanished must be noticed without them.
+PATIENT = ("--header-timeout", "900", "--body-timeout", "900", "--write-timeout", "900")
+
+REQUEST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000
+
+
+@pytest.mark.parametrize("how", [Connection.close, Connection.reset])
+def test_client_vanishes_mid_request(serve: Serve, how: Callable[[Connection], None]) -> None:
+    server = serve("tests/apps/echo.py", *PATIENT)
+    assert server.get("/").status == 200
+    before = descriptors_of(server)
+    for length in (0, 1, 20, 60, 1_000, 50_000):
+        for _ in range(20):
+            connection = server.connect()
+            connection.send(REQUEST[:length])
+            how(connection)
+        assert server.get("/").status == 200
+        wait_for(lambda: descriptors_of(server) <= before, f"the end of those of {length}")
+    assert "ran POST /x" not in server.log(), "half a request was served"
+
+
+@pytest.mark.each_mode
+@pytest.mark.parametrize("how", [Connection.close, Connection.reset])
+def test_client_vanishes_mid_response(serve: Serve, how: Callable[[Connection], None]) -> None:
+    server = serve("tests/apps/answers.py", *PATIENT)
+    assert server.get("/one").status == 200
+    before = descriptors_of(server)
+    for read, path in product((0, 1, 100_000), ("/large", "/large_generated")):
+        for _ in range(5):
+            connection = server.connect()
+            # A second request waits behind the first: nobody is left to answer it to.
+            connection.send_request("GET", path)
+            connection.send_request("GET", path)
+            receive(connection, read)
+            how(connection)
+        assert server.get("/one").body == b"hello"
+        wait_for(lambda: descriptors_of(server) <= before, f"the end of those of {path}")
+
+
+def test_the_log_says_that_a_client_left_before_the_end(serve: Serve) -> None:
+    server = serve("tests/apps/faulty.py", *PATIENT, "--log-level", "info")
+    for path in ("/endless", "/endless_write"):
+        with server.connect() as connection:
+            connection.send_request("GET", f"{path}/0.01,1?a")
+            assert connection.socket.recv(100_000).startswith(b"HTTP/1.1 200 OK")
+        server.wait_log(f" GET {path}/0.01,1?a: the client left before the end of the response\n")

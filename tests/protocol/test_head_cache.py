@@ -8,11 +8,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import Serve
 from tests.testkit.client import Response
-from tests.testkit.server import Server
 
 ALONE = True
-
-ECHO = "tests/apps/echo.py"
 
 
 #: What requests are put together of: method, target, two fields, and the body with its length.
@@ -62,21 +59,16 @@ def test_requests_in_any_order(
     serve: Serve, alone: dict[bytes, object], conversation: list[list[bytes]]
 ) -> None:
     """Each answer is that of the same request on a connection of its own."""
-    server = serve(ECHO)
+    server = serve("tests/apps/echo.py")
     with server.connect() as connection:
         for requests in conversation:
             connection.send(b"".join(requests))
             for request in requests:
                 if request not in alone:
-                    alone[request] = answered_alone(server, request)
+                    with server.connect() as own:
+                        own.send(request)
+                        alone[request] = described(own.response())
                 assert described(connection.response()) == alone[request]
-
-
-def answered_alone(server: Server, request: bytes) -> object:
-    """How a request is answered that has a connection of its own."""
-    with server.connect() as connection:
-        connection.send(request)
-        return described(connection.response())
 
 
 def test_an_environ_that_was_changed(serve: Serve) -> None:

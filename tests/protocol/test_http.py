@@ -5,15 +5,20 @@ from __future__ import annotations
 import email.utils
 import re
 import socket
+import struct
 import time
+from pathlib import Path
 
 import pytest
 
+from tests.apps.hinting import LINK, OTHER, REFUSED
+from tests.apps.pieces import MANY
 from tests.conftest import Serve
 from tests.support.check_each import KeptConnection, by_file, check_each, log_since
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.cases.exchanges import WAYS, Case, read_all
-from tests.testkit.client import Connection, Response
+from tests.testkit.cases.gateway import FIRST_LINE, pack
+from tests.testkit.client import Connection, Response, chunked, receive
 from tests.testkit.server import AT_ONCE, Server, wait_for
 
 ALONE = True
@@ -24,12 +29,6 @@ STREAMED = ("tests/apps/streamed.py:echo", "--stream-request-body", "on")
 ANSWERS = "tests/apps/answers.py"
 
 PERFORMER = "tests/apps/performer.py"
-
-#: Limits of one server, for each of which there is a request that is beyond it alone.
-LIMITS = (
-    *("--max-request-line=100", "--max-headers=3"),
-    *("--max-header-size=100", "--max-request-header-size=150"),
-)
 
 CASES = by_file(case for case in read_all() if not case.answer)
 ANSWERS_BY_FILE = by_file(case for case in read_all() if case.answer)
@@ -55,9 +54,6 @@ def patient(serve: Serve) -> Server:
 @pytest.fixture
 def answers(serve: Serve) -> Server:
     return serve(ANSWERS)
-
-
-# The cases
 
 
 def answers_to(case: Case, connection: Connection) -> list[Response]:
@@ -172,9 +168,6 @@ def test_cases_of_answers(serve: Serve, file: str, way: str) -> None:
         check_each(cases, check)
 
 
-# The life of a connection
-
-
 @pytest.mark.each_mode
 def test_pipelined_behind_a_large_answer(answers: Server) -> None:
     with answers.connect() as connection:
@@ -189,26 +182,19 @@ def test_pipelined_behind_a_large_answer(answers: Server) -> None:
 # Bodies of requests
 
 
-@pytest.mark.parametrize(
-    ("framing", "body"),
-    [
-        ("Content-Length: 5", b"hello"),
-        ("Transfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n"),
-        # Nobody is told to go on with a body that is too large.
-        ("Content-Length: 5000000000", b""),
-    ],
-)
-def test_expect_continue(echo: Server, framing: str, body: bytes) -> None:
+def test_expect_continue(echo: Server) -> None:
+    framings = {"Content-Length: 5": b"hello", "Transfer-Encoding: chunked": chunked(b"hello")}
     with echo.connect() as connection:
-        connection.send_request("POST", "/", "Expect: 100-continue", framing)
-        if body:
+        for framing, body in framings.items():
+            connection.send_request("POST", "/", "Expect: 100-continue", framing)
             assert connection.interim() == 100
-        connection.send(body)
+            connection.send(body)
+            response = connection.response()
+            assert (response.interim, response.json()["body"]) == ([], "hello")
+        # Nobody is told to go on with a body that is too large.
+        connection.send_request("POST", "/", "Expect: 100-continue", "Content-Length: 5000000000")
         response = connection.response()
-        assert (response.status, response.interim) == (200 if body else 413, [])
-        if body:
-            assert response.json()["body"] == "hello"
-            assert connection.request("GET", "/after").status == 200
+        assert (response.status, response.interim) == (413, [])
 
 
 def test_max_body(serve: Serve) -> None:
@@ -217,7 +203,7 @@ def test_max_body(serve: Serve) -> None:
     assert server.request("POST", "/", body=b"0123456789a").status == 413
     with server.connect() as connection:
         connection.send_request("POST", "/", "Transfer-Encoding: chunked")
-        connection.send(b"6\r\n012345\r\n5\r\n6789a\r\n0\r\n\r\n" + SMUGGLED)
+        connection.send(chunked(b"012345", b"6789a") + SMUGGLED)
         assert connection.response().status == 413
         assert connection.at_end()
     # The refusal arrives although the client goes on: closing with unread octets resets the
@@ -229,31 +215,25 @@ def test_max_body(serve: Serve) -> None:
     assert "/smuggled" not in server.log()
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "head", "status"),
-    [
-        ("--max-request-line", "100", "GET /" + 87 * "a", 414),
-        ("--max-headers", "3", "GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 1\r\nC: 1", 431),
-        ("--max-header-size", "100", "GET / HTTP/1.1\r\nHost: a\r\nA: " + 100 * "a", 431),
-        (
-            *("--max-request-header-size", "150"),
-            f"GET / HTTP/1.1\r\nHost: a\r\nA: {92 * 'a'}\r\nB: {92 * 'a'}",
-            431,
-        ),
-    ],
-)
-def test_limits_are_options(serve: Serve, option: str, value: str, head: str, status: int) -> None:
-    server = serve(ECHO, "--log-level=info", *LIMITS)
-    before = server.log_size()
-    data = head if " HTTP/1.1" in head else head + " HTTP/1.1\r\nHost: a"
-    with server.connect() as connection:
-        connection.send(data.encode() + b"\r\n\r\n" + SMUGGLED)
-        assert connection.response().status == status
-        assert connection.at_end()
-    name = option.removeprefix("--").replace("-", "_")
-    pattern = rf"refused with {status} \(.* {value}( bytes)?, {name}\)"
-    wait_for(lambda: re.search(pattern, server.log(before)), pattern)
-    assert server.get("/short").status == 200
+def test_limits_are_options(serve: Serve) -> None:
+    """For each there is a request that is beyond it alone."""
+    limits = ("--max-request-line=100", "--max-headers=3", "--max-header-size=100")
+    server = serve(ECHO, "--log-level=info", *limits, "--max-request-header-size=150")
+    for limit, target, fields, status in (
+        ("100 bytes, max_request_line", "/" + 87 * "a", [], 414),
+        ("3, max_headers", "/", ["A: 1", "B: 1", "C: 1"], 431),
+        ("100 bytes, max_header_size", "/", [f"A: {100 * 'a'}"], 431),
+        ("150 bytes, max_request_header_size", "/", [f"A: {92 * 'a'}", f"B: {92 * 'a'}"], 431),
+    ):
+        lines = [f"GET {target} HTTP/1.1", "Host: a", *fields, "", ""]
+        with server.connect() as connection:
+            connection.send("\r\n".join(lines).encode() + SMUGGLED)
+            assert connection.response().status == status
+            assert connection.at_end()
+        pattern = rf"refused with {status} \(.* {limit}\)"
+        wait_for(lambda: re.search(pattern, server.log()), pattern)  # noqa: B023
+        assert server.get("/short").status == 200
+    assert "/smuggled" not in server.log()
 
 
 @pytest.mark.parametrize("options", [(), ("--max-request-header-size", "1MiB")])
@@ -307,8 +287,7 @@ def test_framing(answers: Server, path: str, framing: str, body: bytes) -> None:
 def test_date_and_server(answers: Server, patient: Server) -> None:
     before = int(time.time())
     response = answers.get("/one")
-    date = response.get("Date")
-    assert date is not None
+    date = response.get("Date") or ""
     assert date.endswith(" GMT")
     stamp = email.utils.parsedate_to_datetime(date).timestamp()
     # The date is cached, so it may be some seconds old.
@@ -338,3 +317,114 @@ def test_concurrency_is_told_honestly(echo: Server, serve: Serve, mode: str) -> 
         environ = server.get("/").json()["environ"]
         assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
         assert environ["wsgi.multiprocess"] == (server is several)
+
+
+# Responses in pieces: those made quickly leave together, and none waits for the next one
+
+
+@pytest.fixture
+def pieces(serve: Serve) -> Server:
+    return serve("tests/apps/pieces.py")
+
+
+def segments(connection: Connection) -> int:
+    """Segments with data that have come on a connection (`tcpi_data_segs_in`)."""
+    info = connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
+    (found,) = struct.unpack_from("I", info, 152)
+    return int(found)
+
+
+@pytest.mark.each_mode
+@pytest.mark.parametrize("path", ["/many", "/declared"])
+def test_pieces_made_quickly_leave_together(pieces: Server, path: str) -> None:
+    content = b"".join(b"%04d" % number for number in range(MANY))
+    with pieces.connect() as connection:
+        for count in (1, 2):
+            assert connection.request("GET", path).body == content
+            # One for each piece if each were sent at once; one each millisecond now.
+            assert segments(connection) < count * MANY / 4
+
+
+@pytest.mark.each_mode
+def test_no_piece_waits_for_the_next(pieces: Server, tmp_path: Path) -> None:
+    """The application makes the fourth only when the client has the three before."""
+    for number in range(3):
+        gate = tmp_path / str(number)
+        with pieces.connect() as connection:
+            connection.send_request("GET", f"/gate?{gate}")
+            while b"three," not in connection.socket.recv(65_536, socket.MSG_PEEK):
+                pass
+            gate.touch()
+            assert connection.response().body == b"one,two,three,four"
+
+
+# 103 Early Hints (RFC 8297) that an application sends before its response
+
+HINTING = "tests/apps/hinting.py"
+
+
+def interim(fields: list[tuple[str, str]]) -> bytes:
+    """A response 103 as it is sent."""
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
+    return f"HTTP/1.1 103 Early Hints\r\n{''.join(lines)}\r\n".encode()
+
+
+@pytest.mark.each_mode
+def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
+    """The application goes on only when the client has them."""
+    expected = interim([LINK]) + interim([OTHER, ("X-Other", "1")])
+    with serve(HINTING).connect() as connection:
+        for number in range(3):
+            gate = tmp_path / str(number)
+            connection.send_request("GET", f"/gate?{gate}")
+            assert receive(connection, len(expected)) == expected
+            gate.touch()
+            answer = connection.response()
+            assert (answer.status, answer.body, answer.get("Link")) == (200, b"done", None)
+
+
+@pytest.mark.each_mode
+def test_hints_between_the_start_of_a_response_and_its_body(serve: Serve) -> None:
+    """Those behind the head are ignored."""
+    with serve(HINTING).connect() as connection:
+        for _ in range(2):
+            answer = connection.request("GET", "/started")
+            assert (answer.interim, answer.get("X-Final"), answer.body) == ([103], "yes", b"done")
+            answer = connection.request("GET", "/late")
+            assert (answer.interim, answer.body) == ([], b"done")
+
+
+def test_other_requests_get_none(serve: Serve) -> None:
+    """HEAD gets them, and HTTP/1.0 does not."""
+    server = serve(HINTING)
+    with server.connect() as connection:
+        assert connection.request("HEAD", "/one").interim == [103]
+    with server.connect() as connection:
+        assert connection.request("GET", "/one", version="HTTP/1.0").interim == []
+
+
+def test_gateway_protocols_get_none(serve: Serve) -> None:
+    variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/one"), (b"CONTENT_LENGTH", b"0")]
+    variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REQUEST_URI", b"/one")]
+    binds = [f"--bind={protocol}://127.0.0.1:0" for protocol in FIRST_LINE]
+    server = serve(HINTING, "--trusted-proxies", "127.0.0.1", *binds)
+    for protocol in FIRST_LINE:
+        with Connection(("127.0.0.1", server.port_of(protocol))) as connection:
+            connection.send(pack(protocol, variables))
+            answer = connection.rest()
+        assert b"done" in answer
+        assert b"103" not in answer
+
+
+def test_what_is_refused(serve: Serve) -> None:
+    """Nothing of it is sent, nor of what stands before."""
+    server = serve(HINTING)
+    paths = ("/refused", "/types", "/interim?100%20Continue", "/interim?101%20Upgrade")
+    with server.connect() as connection:
+        for path in (*paths, "/interim?103%20Early%20Hints"):
+            answer = connection.request("GET", path)
+            assert (answer.status, answer.interim, answer.body) == (200, [], b"done")
+    for word in REFUSED:
+        server.wait_log(f"refused {word}: ")
+    server.wait_log("wrong: the value of header Link must be a str, not bytes")
+    server.wait_log("wrong: a header must be a tuple of name and value, not list")

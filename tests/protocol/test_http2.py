@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.apps.streamed import summary
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.http2_client import Client, Stream, client, tls
@@ -27,6 +27,9 @@ ON = "--http2=on"
 STREAM = "--stream-request-body=/streamed"
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+#: More than the windows of a connection at its beginning.
+BODY = bytes(range(256)) * 5_000
 
 #: Codes of errors (RFC 9113 section 7).
 NO_ERROR, INTERNAL_ERROR, CANCEL = 0, 2, 8
@@ -54,15 +57,13 @@ WAYS = {
 def test_ways_in(value: str, folder: Path, tmp_path: Path) -> None:
     bind = (f"unix:{folder}/s", "https://127.0.0.1:0", "127.0.0.1:0")
     certificate().write(tmp_path / "pem")
-    files = str(tmp_path / "pem")
+    plain, from_proxy, unix, alpn = WAYS[value]
     for trusted in (False, True):
         trust = ("--trusted-proxies", "127.0.0.1") if trusted else ()
-        options = (f"--http2={value}", *trust, "--tls-certificate", files, *alone("threading"))
-        plain, from_proxy, unix, alpn = WAYS[value]
-        with Server(ECHO, "threading", *options, bind=bind) as server:
-            port = server.port_of("http")
+        options = (f"--http2={value}", *trust, "--tls-certificate", str(tmp_path / "pem"))
+        with Server(ECHO, "threading", *options, *alone("threading"), bind=bind) as server:
             places: list[tuple[tuple[str, int] | str, bool]] = [
-                (("127.0.0.1", port), from_proxy if trusted else plain),
+                (("127.0.0.1", server.port_of("http")), from_proxy if trusted else plain),
                 (f"{folder}/s", unix),
             ]
             for address, admitted in places:
@@ -72,14 +73,14 @@ def test_ways_in(value: str, folder: Path, tmp_path: Path) -> None:
                     continue
                 with Connection(address) as connection:
                     connection.send(PREFACE)
-                    refused = connection.response()
-                    assert refused.status == 505
-                    if value == "trusted":
-                        assert "http2 = trusted" in server.log()
+                    assert connection.response().status == 505
+                    assert value != "trusted" or "http2 = trusted" in server.log()
             with tls(server, "h2", "http/1.1") as sock:
                 assert sock.selected_alpn_protocol() == ("h2" if alpn else "http/1.1")
                 if alpn:
-                    assert text_of(Client(sock).get("/"))["wsgi.url_scheme"] == "https"
+                    stream = Client(sock).post("/", BODY)
+                    assert text_of(stream)["wsgi.url_scheme"] == "https"
+                    assert json.loads(stream.body)["body"].encode("latin-1") == BODY
             for names in (("http/1.1",), ("http/1.0",), ()):
                 with tls(server, *names) as sock:
                     assert sock.selected_alpn_protocol() == (names[0] if names else None)
@@ -96,15 +97,7 @@ def test_a_preface_behind_a_proxy_header(serve: Serve) -> None:
         connection.send(header + PREFACE[:20])
         # The rest of the preface is missing, and the client sends nothing else for it.
         connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert b"no preface of HTTP/2" in rest_of(connection.socket)
-
-
-def rest_of(sock: socket.socket) -> bytes:
-    """What comes until the end of a connection."""
-    received = b""
-    while data := sock.recv(65_536):
-        received += data
-    return received
+        assert b"no preface of HTTP/2" in connection.rest()
 
 
 # Requests and responses as in HTTP/1.1
@@ -131,40 +124,32 @@ def test_responses(serve: Serve) -> None:
 def test_the_environ(serve: Serve) -> None:
     server = serve(ECHO, ON)
     fields = (("user-agent", "me"), ("cookie", "a=1"), ("cookie", "b=2"), ("x-one", "a"))
+    lines = ("User-Agent: me", "Cookie: a=1; b=2", "X-One: a")
+    length = ("content-length", str(len(BODY)))
+    target = "/a%20b?c=d"
     with client(server) as made, server.connect() as connection:
-        body = b"0123456789" * 10_000
-        for content in (b"", body):
-            if content:
-                length = ("content-length", str(len(content)))
-                stream = made.post("/a%20b?c=d", content, *fields, length)
-            else:
-                stream = made.get("/a%20b?c=d", *fields)
-            lines = ["User-Agent: me", "Cookie: a=1; b=2", "X-One: a"]
-            method = "POST" if content else "GET"
-            other = connection.request(method, "/a%20b?c=d", *lines, body=content or None)
+        for stream, other in (
+            (made.get(target, *fields), connection.request("GET", target, *lines)),
+            (
+                made.post(target, BODY, *fields, length),
+                connection.request("POST", target, *lines, body=BODY),
+            ),
+        ):
             ours, theirs = json.loads(stream.body), other.json()
             assert ours["body"] == theirs["body"]
-            different = {
-                key
-                for key in ours["environ"].keys() | theirs["environ"].keys()
-                if ours["environ"].get(key) != theirs["environ"].get(key)
-            }
+            different = {key for key, _ in ours["environ"].items() ^ theirs["environ"].items()}
             assert different <= {"SERVER_PROTOCOL", "REMOTE_PORT", "HTTP_HOST"}, different
             assert ours["environ"]["SERVER_PROTOCOL"] == "HTTP/2"
 
 
 @pytest.mark.each_mode
 def test_uploads(serve: Serve) -> None:
-    body = bytes(range(256)) * 5_000
-    expected = b"%d " % len(body)
+    length = ("content-length", str(len(BODY)))
+    ways = ("hash", "whole", "pieces", "lines")
     with client(serve(STREAMED, ON, STREAM)) as made:
-        for folder, fields in product(
-            ("", "/streamed"), ((), (("content-length", str(len(body))),))
-        ):
-            for way in ("hash", "whole", "pieces", "lines"):
-                stream = made.post(f"{folder}/{way}", body, *fields)
-                assert (stream.status, stream.reset) == (200, None)
-                assert stream.body.startswith(expected), stream
+        for folder, fields, way in product(("", "/streamed"), ((), (length,)), ways):
+            stream = made.post(f"{folder}/{way}", BODY, *fields)
+            assert (stream.status, stream.body, stream.reset) == (200, summary(BODY), None)
 
 
 def test_an_echo_while_it_comes(serve: Serve) -> None:
@@ -193,45 +178,37 @@ def test_expectations_and_hints(serve: Serve) -> None:
         assert stream.body == b"done"
 
 
-#: Requests that the server refuses, and their statuses.
-REFUSED: dict[str, tuple[list[tuple[str, str]], bytes, int]] = {
-    "long line": ([(":path", "/" + 200 * "a")], b"", 414),
-    "long field": ([("x-long", 200 * "a")], b"", 431),
-    "many fields": ([("x-many", "a")] * 40, b"", 431),
-    "large body": ([], 2_000 * b"a", 413),
-    "announced": ([("content-length", "2000")], b"a", 413),
-    "two lengths": ([("content-length", "1, 2")], b"a", 400),
-    "connection": ([("connection", "close")], b"", 400),
-    "capitals": ([("X-Name", "a")], b"", 400),
-    "te": ([("te", "gzip")], b"", 400),
-    "connect": ([(":method", "CONNECT")], b"", 501),
-    "websocket": ([(":method", "CONNECT"), (":protocol", "websocket")], b"", 501),
-    "trace": ([(":method", "TRACE")], b"", 501),
-    "expectation": ([("expect", "a miracle")], b"", 417),
-    "other host": ([("host", "b")], b"", 400),
+#: Requests that the server refuses beside those of tests/cases, and their statuses.
+REFUSED: dict[str, tuple[tuple[str, str], bytes, int]] = {
+    "long line": ((":path", "/" + 200 * "a"), b"", 414),
+    "long field": (("x-long", 200 * "a"), b"", 431),
+    "many fields": (("x-many", "a"), b"", 431),
+    "large body": (("x-one", "a"), 2_000 * b"a", 413),
+    "announced": (("content-length", "2000"), b"a", 413),
+    "websocket": ((":protocol", "websocket"), b"", 501),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refusals(serve: Serve, name: str) -> None:
+def test_refusals(serve: Serve) -> None:
     small = ("--max-request-line=100", "--max-header-size=150", "--max-headers=30")
     server = serve(ECHO, ON, "--max-body=1000", *small)
-    extra, body, status = REFUSED[name]
-    pseudo = {":method": "POST" if body else "GET", ":scheme": "http"}
-    pseudo |= {":authority": "a", ":path": "/"}
-    pseudo |= {key: value for key, value in extra if key.startswith(":")}
-    fields = [field for field in extra if not field[0].startswith(":")]
     with client(server) as made:
-        stream = made.begin_with([*pseudo.items(), *fields], ended=not body)
-        if body:
-            made.send(stream, body, ended=True)
-        made.until(lambda: stream.status and stream.is_over)
-        assert stream.status == status
-        if pseudo[":method"] != "HEAD":
+        for name, (field, body, status) in REFUSED.items():
+            before = server.log_size()
+            method = "CONNECT" if name == "websocket" else "POST" if body else "GET"
+            pseudo = {":method": method, ":scheme": "http", ":authority": "a", ":path": "/"}
+            fields = [field] * (40 if name == "many fields" else 1)
+            if field[0].startswith(":"):
+                pseudo[field[0]], fields = field[1], []
+            stream = made.begin_with([*pseudo.items(), *fields], ended=not body)
+            if body:
+                made.send(stream, body, ended=True)
+            made.until(lambda: stream.status and stream.is_over)  # noqa: B023
+            assert stream.status == status, name
             assert stream.body.decode().startswith(f"{status} ")
-        # The other streams go on.
-        assert made.get("/after").status == 200
-        assert f"refused with {status}" in server.log()
+            # The other streams go on.
+            assert made.get("/after").status == 200
+            assert f"refused with {status}" in server.log(before)
 
 
 def test_slow_clients(serve: Serve) -> None:
@@ -263,10 +240,8 @@ def test_a_scheme_of_tls_without_tls(serve: Serve) -> None:
                 assert text_of(stream)["wsgi.url_scheme"] == scheme
 
 
-# Files
-
-
 def test_files(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """tests/content/test_static_cases.py has what differs from one request to the next."""
     folder = tmp_path_factory.mktemp("files")
     large = bytes(range(256)) * 16_000
     (folder / "large.bin").write_bytes(large)
@@ -274,18 +249,11 @@ def test_files(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
     server = serve(ECHO, ON, f"--static=/f={folder}", "--compress=on")
     with client(server) as made:
         for _ in range(2):
-            assert made.get("/f/large.bin").body == large
-            small = made.get("/f/small.txt")
-            assert small.body == b"small" * 1_000
-            tag = ("if-none-match", small.get("etag") or "")
-            assert made.get("/f/small.txt", tag).status == 304
             part = made.get("/f/large.bin", ("range", "bytes=1000-3000999"))
             assert (part.status, part.body) == (206, large[1000:3_001_000])
             coded = made.get("/f/small.txt", ("accept-encoding", "gzip"))
             assert coded.get("content-encoding") == "gzip"
             assert len(coded.body) < 1_000
-            head = made.get("/f/large.bin", method="HEAD")
-            assert (head.get("content-length"), head.body) == (str(len(large)), b"")
         assert made.post("/f/small.txt", b"body").status == 405
         many = [made.begin("/f/large.bin") for _ in range(5)]
         assert all(made.whole(stream).body == large for stream in many)
@@ -308,71 +276,23 @@ def test_a_file_that_becomes_shorter_while_it_is_sent(serve: Serve, tmp_path: Pa
         assert made.get("/after").status == 200
 
 
-# Faults of applications
-
-
-FAULTY = """\
-def application(environ, start_response):
-    name = environ["PATH_INFO"][1:]
-    if name == "before":
-        raise ValueError
-    if name == "sendfile":
-        start_response("200 OK", [("X-Sendfile", FILE)])
-        return []
-    if name == "wrapper":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return environ["wsgi.file_wrapper"](open(FILE, "rb"))
-    if name == "written":
-        write = start_response("200 OK", [("Content-Type", "text/plain")])
-        write(b"one ")
-        write(b"two")
-        return []
-    if name == "upgrade":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [b"has" if "poorhttp.upgrade" in environ else b"has not"]
-    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "10")])
-    return within() if name == "within" else [b"short"]
-
-def within():
-    yield b"begun"
-    raise ValueError
-"""
-
-
-def test_what_an_application_does(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    content = bytes(range(256)) * 10_000
-    file.write_bytes(content)
-    app = tmp_path / "app.py"
-    app.write_text(f"FILE = {str(file)!r}\n{FAULTY}")
-    sendfile = f"--x-sendfile={tmp_path}"
-    with (
-        Server(str(app), "threading", ON, sendfile, tracebacks=True) as server,
-        client(server) as made,
-    ):
-        assert made.get("/before").status == 500
-        for name, begun in (("within", b"begun"), ("short", b"short")):
-            stream = made.get(f"/{name}")
-            assert (stream.status, stream.body, stream.reset) == (200, begun, INTERNAL_ERROR)
-        assert made.get("/sendfile").body == content
-        assert made.get("/wrapper").body == content
-        assert made.get("/written").body == b"one two"
+def test_what_an_application_does(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(BODY)
+    deliverer = serve("tests/apps/deliverer.py", ON, f"--x-sendfile={tmp_path}")
+    with client(deliverer) as made:
+        assert made.get(f"/?header=X-Sendfile:+{tmp_path}/file").body == BODY
+    bare = serve("tests/apps/pep3333.py:bare", ON, tracebacks=True)
+    with client(bare) as made:
+        assert made.get("/file").body == b"0123456789" * 30_000
+        assert made.get("/written_and_returned").body == b"one two three"
+        # It fails before it answers, and within its answer.
+        assert made.get("/no-such-path").status == 500
+        for name in ("/raised_midway", "/raised_midway_length"):
+            stream = made.get(name)
+            assert (stream.status, stream.body, stream.reset) == (200, b"part", INTERNAL_ERROR)
+    with client(serve("tests/apps/environ_texts.py", ON)) as made:
         # No other protocol can be spoken on a stream.
-        assert made.get("/upgrade").body == b"has not"
-
-
-# TLS, and clients of others
-
-
-def test_tls(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
-    file = tmp_path_factory.mktemp("tls") / "pem"
-    certificate().write(file)
-    server = serve(STREAMED, "--tls-certificate", str(file), bind=("https://127.0.0.1:0",))
-    body = bytes(range(256)) * 8_000
-    with Client(tls(server, "h2")) as made:
-        streams = [made.post(f"/{way}", body) for way in ("hash", "whole")]
-        assert all(stream.body.startswith(b"%d " % len(body)) for stream in streams)
-        assert made.get("/kind").status == 200
+        assert "poorhttp.upgrade" not in json.loads(made.get("/").body)
 
 
 def test_the_development_server(tmp_path: Path) -> None:

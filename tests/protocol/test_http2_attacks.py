@@ -32,7 +32,7 @@ from loadtests.clients.http2_frames import (
 )
 from tests.conftest import Serve
 from tests.testkit import process
-from tests.testkit.client import receive
+from tests.testkit.client import receive_until
 from tests.testkit.server import Server, wait_for
 
 ALONE = True
@@ -173,9 +173,7 @@ def test_octet_by_octet(serve: Serve) -> None:
     with server.connect() as connection:
         for octet in PREFACE + frame(SETTINGS, 0, 0) + head + content:
             connection.send(bytes([octet]))
-        received = b""
-        while b"Hello, world!" not in received:
-            received += receive(connection, 1)
+        receive_until(connection, b"Hello, world!")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +192,5 @@ def test_what_is_begun_and_not_ended(serve: Serve, part: bytes) -> None:
     with server.connect() as connection:
         connection.send(part)
         port = connection.socket.getsockname()[1]
-        while connection.socket.recv(65_536):
-            pass
+        connection.rest()
     server.wait_log(f"a connection of 127.0.0.1:{port} is closed: no error, but the rest of ")

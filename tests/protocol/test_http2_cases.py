@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
 from tests.conftest import Serve
 from tests.support.check_each import by_file, check_each
 from tests.support.http2_cases import REASONS, Meaningless, Request, translated
-from tests.support.http2_client import Client, Stream
+from tests.support.http2_client import Client, Stream, client
 from tests.testkit.cases.exchanges import WAYS, Case, read_all
 from tests.testkit.server import Server
 
 ALONE = True
 
-ECHO = "tests/apps/echo.py"
 PERFORMER = "tests/apps/performer.py"
 ON = "--http2=on"
 INTERNAL_ERROR = 2
@@ -63,32 +62,13 @@ def ask(made: Client, request: Request, *, authority: bool) -> Stream:
     return made.whole(stream)
 
 
-class Kept:
-    """A connection for one case after the other, replaced when one fails on it."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._made: Client | None = None
-
-    @contextmanager
-    def use(self) -> Iterator[Client]:
-        """The connection that the last case has left."""
-        made, self._made = self._made or self._new(), None
-        made.streams.clear()
-        try:
-            yield made
-        except BaseException:
-            made.close()
-            raise
-        self._made = made
-
-    def _new(self) -> Client:
-        return Client(("127.0.0.1", self._server.port), huffman=False)
-
-    def close(self) -> None:
-        """Close it, if there is one."""
-        if self._made:
-            self._made.close()
+@contextmanager
+def using(server: Server, kept: list[Client]) -> Iterator[Client]:
+    """The connection that the last case has left; a new one, if that case has failed."""
+    made = kept.pop() if kept else client(server, huffman=False)
+    made.streams.clear()
+    yield made
+    kept.append(made)
 
 
 def check_case(case: Case, made: Client, server: Server, *, authority: bool) -> None:
@@ -111,15 +91,16 @@ def check_case(case: Case, made: Client, server: Server, *, authority: bool) -> 
 
 @pytest.mark.parametrize("file", CASES)
 def test_cases(serve: Serve, file: str) -> None:
-    server = serve(ECHO, ON)
+    server = serve("tests/apps/echo.py", ON)
 
     def check(case: Case) -> None:
         for authority in (True, False):
-            with kept.use() as made:
+            with using(server, kept) as made:
                 check_case(case, made, server, authority=authority)
 
-    with closing(Kept(server)) as kept:
-        check_each(CASES[file], check)
+    kept: list[Client] = []
+    check_each(CASES[file], check)
+    kept[0].close()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -127,7 +108,7 @@ def test_cases_of_answers(serve: Serve, way: str) -> None:
     server = serve(f"{PERFORMER}:by_{way}", ON, tracebacks=True)
 
     def check(case: Case) -> None:
-        with kept.use() as made:
+        with using(server, kept) as made:
             stream = [ask(made, each, authority=True) for each in REQUESTS[case.name]][-1]
             assert stream.status == case.statuses[-1]
             assert stream.reset == (INTERNAL_ERROR if case.end == "cut" else None)
@@ -135,5 +116,6 @@ def test_cases_of_answers(serve: Serve, way: str) -> None:
                 assert stream.body == case.body
             assert made.get("/after").body == b"/after"
 
-    with closing(Kept(server)) as kept:
-        check_each([case for case in ANSWERS if case.answer and way in case.answer.ways], check)
+    kept: list[Client] = []
+    check_each([case for case in ANSWERS if case.answer and way in case.answer.ways], check)
+    kept[0].close()

@@ -15,7 +15,7 @@ from loadtests.clients.http2_frames import GOAWAY, frame
 from tests.conftest import Serve
 from tests.support import binary_upgrade
 from tests.support.certificate import certificate
-from tests.support.http2_client import Client, client, tls
+from tests.support.http2_client import Client, Stream, client, tls
 from tests.testkit.client import Connection
 from tests.testkit.server import AT_ONCE, Server, wait_for
 
@@ -28,19 +28,21 @@ ON = "--http2=on"
 NO_ERROR, PROTOCOL_ERROR = 0, 1
 
 
+def entered(server: Server, made: Client, gate: Path) -> Stream:
+    """A stream whose request waits in the application until the file `gate` exists."""
+    stream = made.begin(f"/wait?{gate}")
+    server.wait_log(f"entered {gate}\n")
+    return stream
+
+
 @pytest.mark.each_mode("single")
 def test_a_stop(mode: str, tmp_path: Path) -> None:
     """Streams under way are answered, those begun before the second GOAWAY too."""
     gate = tmp_path / "gate"
     options = ("--workers=1", "--drain-timeout=60")
-    with (
-        Server(GATE, mode, ON, *options) as server,
-        client(server) as made,
-        client(server) as idle,
-    ):
+    with Server(GATE, mode, ON, *options) as server, client(server) as made, client(server) as idle:
         idle.ping()
-        held = made.begin(f"/wait?{gate}")
-        server.wait_log(f"entered {gate}\n")
+        held = entered(server, made, gate)
         server.process.terminate()
         if AT_ONCE[mode] > 2:
             wait_for(server.is_refusing, "a server that stops")
@@ -61,8 +63,7 @@ def test_a_client_that_announces_its_end(mode: str, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     options = (ON, "--workers=1", "--keepalive-timeout=3600")
     with Server(GATE, mode, *options) as server, client(server) as made:
-        held = made.begin(f"/wait?{gate}")
-        server.wait_log(f"entered {gate}\n")
+        held = entered(server, made, gate)
         made.socket.sendall(frame(GOAWAY, 0, 0, bytes(8)))
         made.ping()
         gate.touch()
@@ -131,8 +132,7 @@ def test_a_binary_upgrade(tmp_path: Path) -> None:
     gate, pidfile = tmp_path / "gate", tmp_path / "pid"
     options = (ON, "--pidfile", str(pidfile), "--workers=1", "--drain-timeout=60")
     with Server(GATE, "threading", *options) as server, client(server) as made:
-        held = made.begin(f"/wait?{gate}")
-        server.wait_log(f"entered {gate}\n")
+        held = entered(server, made, gate)
         os.kill(int(pidfile.read_text()), signal.SIGUSR2)
         made.until(lambda: made.terminated)
         late = made.begin("/process")

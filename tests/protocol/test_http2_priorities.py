@@ -29,13 +29,21 @@ def client(server: Server, *, secure: bool = False) -> Client:
     return Client(context.wrap_socket(sock, server_hostname="localhost"))
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two files, and beside them a certificate."""
+    (tmp_path / "large").write_bytes(bytes(LARGE))
+    (tmp_path / "small").write_bytes(bytes(SMALL))
+    certificate().write(tmp_path / "pem")
+    (tmp_path / "pem").chmod(0o600)
+    return tmp_path
+
+
 @pytest.mark.parametrize("mode", ["single", "threading", "gevent"])
-def test_priorities(mode: str, tmp_path: Path) -> None:
+def test_priorities(mode: str, folder: Path) -> None:
     """What is more urgent goes first, and of two that are not incremental the first request."""
-    for name, size in (("large", LARGE), ("small", SMALL)):
-        (tmp_path / name).write_bytes(bytes(size))
     options = ("--http2=on", *alone(mode))
-    with Server(f"static:{tmp_path}", mode, *options) as server, client(server) as made:
+    with Server(f"static:{folder}", mode, *options) as server, client(server) as made:
         first = made.begin("/large", ("priority", "u=5"))
         made.until(lambda: first.body)
         second = made.begin("/large", ("priority", "u=5"))
@@ -50,15 +58,12 @@ def test_priorities(mode: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("secure", [False, True], ids=["h2c", "tls"])
 @pytest.mark.parametrize("mode", ["single", "threading"])
-def test_a_priority_that_changes(mode: str, secure: bool, tmp_path: Path) -> None:
+def test_a_priority_that_changes(mode: str, secure: bool, folder: Path) -> None:
     """By PRIORITY_UPDATE, before a response has begun, and in the middle of one."""
-    (tmp_path / "large").write_bytes(bytes(LARGE))
-    certificate().write(tmp_path / "pem")
-    (tmp_path / "pem").chmod(0o600)
     bind = ("127.0.0.1:0", "https://127.0.0.1:0")
-    options = ("--http2=on", *alone(mode), "--tls-certificate", str(tmp_path / "pem"))
+    options = ("--http2=on", *alone(mode), "--tls-certificate", str(folder / "pem"))
     with (
-        Server(f"static:{tmp_path}", mode, *options, bind=bind) as server,
+        Server(f"static:{folder}", mode, *options, bind=bind) as server,
         client(server, secure=secure) as made,
     ):
         first = made.begin("/large", ("priority", "u=4"))
@@ -85,10 +90,9 @@ def update(made: Client, stream: int, priority: str) -> None:
     made.socket.sendall(frame(PRIORITY_UPDATE, 0, 0, payload))
 
 
-def test_incremental_responses_take_turns(tmp_path: Path) -> None:
-    (tmp_path / "large").write_bytes(bytes(LARGE))
+def test_incremental_responses_take_turns(folder: Path) -> None:
     options = ("--http2=on", "--workers=1")
-    with Server(f"static:{tmp_path}", "threading", *options) as server, client(server) as made:
+    with Server(f"static:{folder}", "threading", *options) as server, client(server) as made:
         streams = [made.begin("/large", ("priority", "u=2, i")) for _ in range(3)]
         made.until(lambda: all(stream.body for stream in streams))
         made.whole(streams[0])
@@ -97,11 +101,10 @@ def test_incremental_responses_take_turns(tmp_path: Path) -> None:
             assert len(made.whole(stream).body) == LARGE
 
 
-def test_who_waits_for_others_is_not_too_slow(tmp_path: Path) -> None:
+def test_who_waits_for_others_is_not_too_slow(folder: Path) -> None:
     """A client reads one response after the other, each as slowly as its line is."""
-    (tmp_path / "large").write_bytes(bytes(LARGE))
     options = ("--http2=on", "--workers=1", "--write-timeout=3")
-    with Server(f"static:{tmp_path}", "threading", *options) as server, client(server) as made:
+    with Server(f"static:{folder}", "threading", *options) as server, client(server) as made:
         first = made.begin("/large", ("priority", "u=3"))
         made.until(lambda: first.body)
         second = made.begin("/large", ("priority", "u=3"))

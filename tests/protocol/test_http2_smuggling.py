@@ -16,10 +16,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from loadtests.clients.http2_frames import GOAWAY, HEADERS, frames
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.check_each import check_each
-from tests.support.http2_client import Client, Stream
+from tests.support.http2_client import Client, Stream, client, tls
 from tests.testkit.cases.http2 import ConnectionCase, StreamCase, read_connections, read_streams
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import Server
@@ -32,8 +33,6 @@ ON = "--http2=on"
 STREAMS = [*read_streams()]
 CONNECTIONS = [*read_connections()]
 GATEWAYS = ("uwsgi", "scgi", "fastcgi")
-
-DATA, HEADERS, GOAWAY = 0, 1, 7
 
 
 def ask(made: Client, case: StreamCase) -> Stream:
@@ -64,7 +63,7 @@ def test_streams(serve: Serve) -> None:
         assert log.count("ran ") == 1 + (case.status == 200), log
         assert log.count(f"refused with {case.status} ({case.reason})") == (case.status != 200)
 
-    with Client(("127.0.0.1", server.port)) as made:
+    with client(server) as made:
         check_each(STREAMS, check)
 
 
@@ -89,7 +88,7 @@ def test_cgi(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
         theirs = {key for key in variables if key.startswith("HTTP_")}
         assert theirs <= {"HTTP_HOST", *(f"HTTP_{name}" for name in sent)}
 
-    with Client(("127.0.0.1", server.port)) as made:
+    with client(server) as made:
         served = [case for case in STREAMS if case.status == 200]
         check_each([case for case in served if not case.name.startswith("path-")], check)
 
@@ -108,28 +107,10 @@ def opened(server: Server, case: ConnectionCase, path: str) -> socket.socket:
     """A connection as a case wants it."""
     if case.over == "unix":
         return Connection(path).socket
-    if case.over != "tls":
-        scheme = "http" if case.over == "tcp" else case.over
-        return socket.create_connection(("127.0.0.1", server.port_of(scheme)), HANG)
-    context = certificate().client_context()
-    if case.alpn:
-        context.set_alpn_protocols(case.alpn)
-    plain = socket.create_connection(("127.0.0.1", server.port_of("https")), HANG)
-    return context.wrap_socket(plain, server_hostname="localhost")
-
-
-def frames(received: bytes) -> Iterator[str]:
-    """What the frames in some bytes say."""
-    while len(received) >= 9:
-        end = 9 + int.from_bytes(received[:3], "big")
-        kind, stream, payload = received[3], int.from_bytes(received[5:9], "big"), received[9:end]
-        if kind == HEADERS:
-            # `:status: 200` is the eighth field of the static table.
-            assert (stream, payload.lstrip(b"\x20\x3f\xe1\x07")[:1]) == (1, b"\x88"), payload
-            yield "h2:200"
-        elif kind == GOAWAY:
-            yield f"goaway:{int.from_bytes(payload[4:8], 'big')}"
-        received = received[end:]
+    if case.over == "tls":
+        return tls(server, *case.alpn)
+    scheme = "http" if case.over == "tcp" else case.over
+    return socket.create_connection(("127.0.0.1", server.port_of(scheme)), HANG)
 
 
 def told(received: bytes) -> list[str]:
@@ -143,7 +124,14 @@ def told(received: bytes) -> list[str]:
             return words
         words.append(head[9:12].decode())
         received = rest[length:]
-    return [*words, *frames(received)]
+    for kind, _, stream, payload in frames(bytearray(received)):
+        if kind == HEADERS:
+            # `:status: 200` is the eighth field of the static table.
+            assert (stream, payload.lstrip(b"\x20\x3f\xe1\x07")[:1]) == (1, b"\x88"), payload
+            words.append("h2:200")
+        elif kind == GOAWAY:
+            words.append(f"goaway:{int.from_bytes(payload[4:8], 'big')}")
+    return words
 
 
 def check_connection(case: ConnectionCase, server: Server, path: str) -> None:

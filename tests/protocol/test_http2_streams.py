@@ -6,7 +6,6 @@ import re
 import socket
 import ssl
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,12 +18,10 @@ from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.support.http2_client import client
 from tests.testkit import process
-from tests.testkit.process import children
 from tests.testkit.server import AT_ONCE, Server, alone, wait_for
 
 ALONE = True
 
-ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 GATE = "tests/apps/gate.py"
 ON = "--http2=on"
@@ -98,12 +95,12 @@ def test_many_streams_without_an_application(mode: str, tmp_path: Path) -> None:
 
 def test_streams_that_wait_for_content_have_no_buffers() -> None:
     """2,000 of them need at most 4 KiB each, and with a part of their content as well."""
-    with Server(ECHO, "threading", ON, "--workers", "1") as server:
-        (worker,) = map(psutil.Process, children(server.process.pid))
+    with Server("tests/apps/echo.py", "threading", ON, "--workers", "1") as server:
+        (worker,) = process.workers(server.process.pid)
         clients = [client(server) for _ in range(10)]
         for made in clients:
             made.post("/", b"warm")
-        before = worker.memory_info().rss
+        before = psutil.Process(worker).memory_info().rss
         streams = [(made, made.begin("/", method="POST", ended=False)) for made in clients * 200]
         for made in clients:
             made.ping()
@@ -111,7 +108,7 @@ def test_streams_that_wait_for_content_have_no_buffers() -> None:
             made.send(stream, b"part")
         for made in clients:
             made.ping()
-        assert worker.memory_info().rss - before <= 8 << 20
+        assert psutil.Process(worker).memory_info().rss - before <= 8 << 20
         for made, stream in streams[::100]:
             made.send(stream, ended=True)
             assert made.whole(stream).status == 200
@@ -144,11 +141,7 @@ def test_another_connection_is_next(serve: Serve, mode: str, version: int, tmp_p
     at_once = AT_ONCE[mode] if mode == "threading" else len(gates)
     server = serve(GATE, ON)
     before = server.log_size()
-    with (
-        client(server) as made,
-        client(server) as second,
-        server.connect() as other,
-    ):
+    with client(server) as made, client(server) as second, server.connect() as other:
         many = [made.begin(f"/wait?{gate}") for gate in gates]
         for gate in gates[:at_once]:
             server.wait_log(f"entered {gate}\n")
@@ -164,10 +157,6 @@ def test_another_connection_is_next(serve: Serve, mode: str, version: int, tmp_p
         for gate in (*gates, last):
             gate.touch()
         assert {made.whole(stream).status for stream in many} == {200}
-
-
-def has_entered(server: Server, count: int) -> bool:
-    return server.log().count("entered ") >= count
 
 
 @pytest.mark.parametrize("mode", ["single", "threading"])
@@ -192,7 +181,7 @@ def test_handshakes_between_streams(mode: str, tmp_path: Path) -> None:
         at_once = 2 if mode == "threading" else 1
         for number, gate in enumerate(gates):
             entered = min(number + at_once, len(gates))
-            wait_for(partial(has_entered, server, entered), f"{entered} requests")
+            server.wait_log("entered ", entered)
             if tls.version() is None:
                 with suppress(BlockingIOError):
                     incoming.write(raw.recv(65_536))
@@ -271,10 +260,8 @@ def test_a_client_that_leaves_a_stream(mode: str, tmp_path: Path) -> None:
             gate.touch()
             assert made.get("/process").status == 200
         wait_for(lambda: log.read_text().count("\n") == 2, "two lines")
-        assert sorted(log.read_text().splitlines()) == [
-            "200 /process HTTP/2.0",
-            "499 /wait HTTP/2.0",
-        ]
+        lines = sorted(log.read_text().splitlines())
+        assert lines == ["200 /process HTTP/2.0", "499 /wait HTTP/2.0"]
         server.wait_log("the client left before the end of the response")
 
 

@@ -1,24 +1,20 @@
-"""Limits of time and size over real connections, and responses beyond them."""
+"""Limits of time and of descriptors over real connections."""
 
 from __future__ import annotations
 
-import os
 import resource
 import socket
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import HANG, Connection
-from tests.testkit.process import descriptors, limited
-from tests.testkit.server import Server, wait_for
+from tests.testkit.process import limited
+from tests.testkit.server import Server
 
 ALONE = True
 
 ECHO = "tests/apps/echo.py"
-ANSWERS = "tests/apps/answers.py"
 
 #: A deadline that passes during a test, in seconds.
 SOON = "0.5"
@@ -52,16 +48,13 @@ def test_deadlines(serve: Serve, option: str, sent: bytes, statuses: list[int]) 
 
 @pytest.mark.each_mode
 def test_reader_that_takes_nothing(serve: Serve) -> None:
-    server = serve(ANSWERS, "--write-timeout", SOON)
+    server = serve("tests/apps/answers.py", "--write-timeout", SOON)
     with server.connect() as connection:
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.send_request("GET", "/large_generated")
         server.wait_log("does not read its response")
         assert server.get("/one").status == 200
         assert len(connection.rest()) < 5_000_000
-
-
-# Descriptors
 
 
 def test_descriptors_run_out(mode: str) -> None:
@@ -92,46 +85,3 @@ def test_as_many_as_descriptors_allow(mode: str) -> None:
             connection = stack.enter_context(server.connect())
             assert connection.request("GET", f"/{number}").status == 200
         assert "have to wait" not in server.log()
-
-
-# The disk
-
-
-BODY = bytes(range(256)) * 8192
-
-
-def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
-    """A large body is answered with 507 and a line in the log; nothing else happens."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    with Server(ECHO, mode, env={"TMPDIR": str(folder)}) as server:
-        folder.rmdir()
-        for _ in range(3):
-            assert refused(server) == 507
-        server.wait_log("a request body cannot be stored", 3)
-        assert server.request("POST", "/small", body=b"x" * 1000).status == 200
-
-
-def test_full_disk(mode: str, tmp_path: Path) -> None:
-    """As above, on a disk that fills up while the body comes (here: a limit of the file size)."""
-    with limited(resource.RLIMIT_FSIZE, 600_000):
-        small = ("--body-buffer-size", "256K")
-        server = Server(ECHO, mode, *small, env={"TMPDIR": str(tmp_path)})
-    with server:
-        held = descriptors(server.process.pid)
-        for _ in range(5):
-            assert refused(server) == 507
-        server.wait_log("a request body cannot be stored", 5)
-        assert server.request("POST", "/small", body=b"x" * 300_000).status == 200
-        assert os.listdir(tmp_path) == []
-        wait_for(lambda: descriptors(server.process.pid) <= held, "the end of temporary files")
-
-
-def refused(server: Server) -> int:
-    """The status that a large body gets. The server may answer before it has come."""
-    with Connection(("127.0.0.1", server.port)) as connection:
-        connection.socket.settimeout(HANG)
-        connection.send_request("POST", "/large", f"Content-Length: {len(BODY)}")
-        with suppress(ConnectionError):
-            connection.send(BODY)
-        return connection.response().status

@@ -11,14 +11,13 @@ from tests.support.http2_client import Client
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 
-BUSY = "tests/apps/busy.py"
 #: In seconds: longer than a busy machine lets a request wait, and shorter than it waits here.
 SHORT = 0.3
 LONG = 0.2
 
 
 def one_thread(mode: str, *options: str) -> Server:
-    return Server(BUSY, mode, "--workers", "1", "--threads", "1", *options)
+    return Server("tests/apps/busy.py", mode, "--workers", "1", "--threads", "1", *options)
 
 
 def statuses(server: Server, gate: Path, seconds: float = LONG) -> list[int]:
@@ -68,9 +67,8 @@ def test_streams_that_have_waited_too_long_are_refused(mode: str, tmp_path: Path
             time.sleep(2 * SHORT)
             gate.touch()
             assert holding.whole(held).status == 200
-            for stream in streams:
-                assert holding.whole(stream).status == 503
-                assert stream.get("retry-after") == "1"
+            for stream in map(holding.whole, streams):
+                assert (stream.status, stream.get("retry-after")) == (503, "1")
             assert holding.get("/after").status == 200
             assert connection.request("GET", "/prompt").status == 200
         assert server.log().count("(queue_timeout)") == 1
@@ -113,22 +111,21 @@ class Queue:
         self.holding = holding
         return {connection.response().status for connection in self.waiting}
 
-    def end(self) -> None:
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.gate.touch()
         self.holding.response()
 
 
 def test_who_always_has_to_wait_is_refused_if_clients_leave(mode: str, tmp_path: Path) -> None:
     """By default."""
-    with one_thread(mode) as server:
-        queue = Queue(server, tmp_path, leaving=10)
+    with one_thread(mode) as server, Queue(server, tmp_path, leaving=10) as queue:
         wait_for(lambda: 503 in queue.statuses(), "a 503")
-        queue.end()
 
 
 def test_who_waits_patiently_is_not_refused(mode: str, tmp_path: Path) -> None:
-    with one_thread(mode) as server:
-        queue = Queue(server, tmp_path, leaving=0)
+    with one_thread(mode) as server, Queue(server, tmp_path, leaving=0) as queue:
         for _ in range(6):
             assert queue.statuses() == {200}
-        queue.end()

@@ -14,7 +14,7 @@ import pytest
 from tests.apps.long import BLOCK, BLOCKS
 from tests.apps.streamed import WAYS, summary
 from tests.conftest import Serve
-from tests.testkit.cases.gateway import BEGIN, PARAMS, STDIN, pack, record, recorded
+from tests.testkit.cases.gateway import BEGIN, FIRST_LINE, PARAMS, STDIN, pack, record, recorded
 from tests.testkit.client import Closed, Connection, receive_until
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
@@ -24,10 +24,8 @@ ALONE = True
 APP = "tests/apps/streamed.py"
 ON = ("--stream-request-body", "on", "--log-level", "info")
 #: The same behind a web server.
-BEHIND = (
-    *(*ON, "--trusted-proxies=127.0.0.1"),
-    *(f"--bind={protocol}://127.0.0.1:0" for protocol in ("uwsgi", "scgi", "fastcgi")),
-)
+GATEWAYS = tuple(f"--bind={protocol}://127.0.0.1:0" for protocol in FIRST_LINE)
+BEHIND = (*ON, "--trusted-proxies=127.0.0.1", *GATEWAYS)
 #: A larger one has not come as a whole with its head.
 MUCH = 300_000
 
@@ -70,11 +68,9 @@ def test_bodies_arrive_whole(serve: Serve, way: str) -> None:
 @pytest.mark.each_mode
 def test_a_body_may_be_cut_anywhere(serve: Serve) -> None:
     content = body(50)
+    framings = {"Transfer-Encoding: chunked": chunked(content, 23), "Content-Length: 50": content}
     with serve(APP, *ON).connect() as connection:
-        for framing, sent in (
-            ("Transfer-Encoding: chunked", chunked(content, 23)),
-            (f"Content-Length: {len(content)}", content),
-        ):
+        for framing, sent in framings.items():
             for cut in range(len(sent)):
                 connection.send_request("POST", "/pieces", framing)
                 connection.send(sent[:cut])
@@ -99,24 +95,18 @@ def test_the_application_reads_while_it_answers(serve: Serve) -> None:
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize(
-    "fields",
-    [
-        ("Content-Length: 1000000000",),
-        ("Transfer-Encoding: chunked", "Expect: 100-continue"),
-    ],
-)
-def test_an_answer_comes_before_the_body(serve: Serve, fields: tuple[str, ...]) -> None:
-    with serve(APP, *ON).connect() as connection:
-        connection.send_request("POST", "/refuse", *fields)
-        answer = connection.response()
-        assert (answer.status, answer.interim) == (413, [])
-        assert answer.get("Connection") == "close"
-        # What the client sends meanwhile does not destroy the answer.
-        with suppress(ConnectionError):
-            connection.send(bytes(MUCH))
-        assert connection.at_end()
-        assert not connection.was_reset
+def test_an_answer_comes_before_the_body(serve: Serve) -> None:
+    chunked = ("Transfer-Encoding: chunked", "Expect: 100-continue")
+    for fields in (("Content-Length: 1000000000",), chunked):
+        with serve(APP, *ON).connect() as connection:
+            connection.send_request("POST", "/refuse", *fields)
+            answer = connection.response()
+            assert (answer.status, answer.interim, answer.get("Connection")) == (413, [], "close")
+            # What the client sends meanwhile does not destroy the answer.
+            with suppress(ConnectionError):
+                connection.send(bytes(MUCH))
+            assert connection.at_end()
+            assert not connection.was_reset
 
 
 @pytest.mark.each_mode
@@ -180,16 +170,12 @@ def test_pipelined_requests_are_answered_in_their_order(serve: Serve) -> None:
 def test_only_what_is_asked_for_is_streamed(serve: Serve) -> None:
     server = serve(APP, "--stream-request-body", "/up/load", "--stream-request-body", "/b")
     content = body(MUCH)
+    kinds = dict.fromkeys(("/up/load/kind", "/up/%6coad/kind", "/b/kind"), b"StreamedInput")
+    kinds |= dict.fromkeys(("/up/loads/kind", "/kind"), b"BytesIO")
     with server.connect() as connection:
-        for path, kind in (
-            ("/up/load/kind", "StreamedInput"),
-            ("/up/%6coad/kind", "StreamedInput"),
-            ("/b/kind", "StreamedInput"),
-            ("/up/loads/kind", "BytesIO"),
-            ("/kind", "BytesIO"),
-        ):
-            expected = f"{kind} {MUCH} {MUCH}"
-            assert connection.request("POST", path, body=content).body.decode() == expected
+        for path, kind in kinds.items():
+            expected = b"%b %d %d" % (kind, MUCH, MUCH)
+            assert connection.request("POST", path, body=content).body == expected
         # A body that has come with its head is like all others.
         assert connection.request("POST", "/b/kind", body=b"short").body == b"BytesIO 5 5"
         head = b"POST /b/kind HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -245,18 +231,17 @@ def test_a_client_that_sends_nothing_is_given_up(serve: Serve) -> None:
 @pytest.mark.each_mode
 def test_a_client_that_leaves(serve: Serve) -> None:
     server = serve(APP, *ON)
-    for leave in (Connection.close, Connection.reset):
+    for name, leave in (
+        *(("whole", Connection.close), ("whole", Connection.reset)),
+        ("caught", Connection.close),
+    ):
         connection = server.connect()
-        half_sent(connection, f"/whole?{leave.__name__}", body(MUCH))
-        server.wait_log(f"entered whole {leave.__name__}")
+        half_sent(connection, f"/{name}?{leave.__name__}", body(MUCH))
+        server.wait_log(f"entered {name} {leave.__name__}")
         leave(connection)
         left = "the client left before the end of the response"
-        server.wait_log(f"POST /whole?{leave.__name__}: {left}")
-    connection = server.connect()
-    half_sent(connection, "/caught", body(MUCH))
-    connection.close()
+        server.wait_log(f"POST /{name}?{leave.__name__}: {left}")
     server.wait_log("caught ConnectionResetError: the client has left in the middle")
-    server.wait_log("POST /caught: the client left before the end of the response")
 
 
 @pytest.mark.each_mode
@@ -274,18 +259,17 @@ def test_a_reload_and_a_stop_wait_for_the_body(mode: str) -> None:
     content = body(MUCH)
     with Server(APP, mode, *ON) as server:
         for number in (signal.SIGHUP, signal.SIGTERM):
-            connection = server.connect()
-            rest = half_sent(connection, "/whole", content)
-            server.wait_log("entered whole", 1 if number == signal.SIGHUP else 3)
-            server.process.send_signal(number)
-            if number == signal.SIGHUP:
-                server.wait_log("reloaded: the new version serves")
-                assert server.request("POST", "/whole", body=b"a").body == summary(b"a")
-            else:
-                wait_for(server.is_refusing, "the stop to begin")
-            connection.send(rest)
-            assert connection.response().body == summary(content)
-            connection.close()
+            with server.connect() as connection:
+                rest = half_sent(connection, f"/whole?{number.name}", content)
+                server.wait_log(f"entered whole {number.name}")
+                server.process.send_signal(number)
+                if number == signal.SIGHUP:
+                    server.wait_log("reloaded: the new version serves")
+                    assert server.request("POST", "/whole", body=b"a").body == summary(b"a")
+                else:
+                    wait_for(server.is_refusing, "the stop to begin")
+                connection.send(rest)
+                assert connection.response().body == summary(content)
         assert server.wait() == 0
         server.ended()
 
@@ -335,16 +319,12 @@ def test_two_threads_and_a_fork_of_the_application(serve: Serve, mode: str) -> N
         assert connection.response().body == b"3 " + summary(content)
 
 
-@pytest.mark.parametrize("protocol", ["uwsgi", "scgi", "fastcgi"])
+@pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_gateway_protocols(serve: Serve, protocol: str) -> None:
     content = body(MUCH)
-    variables = [
-        (b"REQUEST_METHOD", b"POST"),
-        (b"REQUEST_URI", b"/whole"),
-        (b"PATH_INFO", b"/whole"),
-        (b"SERVER_PROTOCOL", b"HTTP/1.1"),
-        (b"CONTENT_LENGTH", str(MUCH).encode()),
-    ]
+    variables = [(b"REQUEST_METHOD", b"POST"), (b"CONTENT_LENGTH", b"%d" % MUCH)]
+    variables += [(b"REQUEST_URI", b"/whole"), (b"PATH_INFO", b"/whole")]
+    variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1")]
     server = serve(APP, *BEHIND)
     address = ("127.0.0.1", server.port_of(protocol))
     packet = pack(protocol, variables, content)

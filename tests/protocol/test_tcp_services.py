@@ -11,6 +11,9 @@ import re
 import signal
 import socket
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from tests.support.each_value import DIFFERENT, each_value
 from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection, receive, receive_until
 from tests.testkit.process import children
-from tests.testkit.server import Server, join, wait_for
+from tests.testkit.server import Server, wait_for
 
 ALONE = True
 
@@ -40,12 +43,8 @@ def begun(server: Server, way: str) -> Connection:
 
 def is_reset(connection: Connection) -> bool:
     """Whether the connection ends by a reset, and not in good order."""
-    try:
-        while connection.socket.recv(65536):
-            pass
-    except ConnectionResetError:
-        return True
-    return False
+    connection.rest()
+    return connection.was_reset
 
 
 @pytest.fixture
@@ -72,46 +71,19 @@ def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
     return said
 
 
-# What passes
-
-
-def check_that_what_comes_goes_back(server: Server) -> None:
-    data = bytes(range(256)) * 20_000
-    with server.connect() as connection:
-
-        def send() -> None:
-            connection.send(data)
-            finish(connection)
-
-        sender = threading.Thread(target=send)
-        sender.start()
-        assert connection.rest() == data
-        join(sender)
-
-
-# Who is connected
-
-
 def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
     unix = f"unix:{folder}/socket"
     with Server(PLAIN, mode, bind=("127.0.0.1:0", "[::1]:0", unix)) as server:
         ports = r"tcp://127\.0\.0\.1:(\d+), tcp://\[::1\]:(\d+), " + re.escape(unix)
         found = re.fullmatch(ports, server.urls)
         assert found, server.urls
-        places: dict[socket.AddressFamily, Any] = {
-            socket.AF_INET: ("127.0.0.1", int(found[1])),
-            socket.AF_INET6: ("::1", int(found[2])),
-            socket.AF_UNIX: f"{folder}/socket",
-        }
-        for family, where in places.items():
-            with socket.socket(family) as client:
-                client.settimeout(HANG)
-                client.connect(where)
-                client.sendall(b"tell\n")
-                said = b"".join(iter(lambda: client.recv(4096), b"")).decode()
-                _, _, module, told_family, blocking, address = ast.literal_eval(said)
-                assert (told_family, blocking) == (family, True)
-                assert address == client.getsockname()
+        for where in (("127.0.0.1", int(found[1])), ("::1", int(found[2])), f"{folder}/socket"):
+            with Connection(where) as client:
+                client.send(b"tell\n")
+                said = ast.literal_eval(client.rest().decode())
+                _, _, module, family, blocking, address = said
+                assert (family, blocking) == (client.socket.family, True)
+                assert address == client.socket.getsockname()
                 assert module.startswith("gevent.") == (mode == "gevent")
 
 
@@ -193,9 +165,6 @@ def test_a_child_that_comes_back_and_a_worker_that_dies(mode: str) -> None:
         assert told(server)
 
 
-# Limits
-
-
 @pytest.mark.each_mode
 def test_who_takes_too_long(mode: str, tmp_path: Path) -> None:
     """Is interrupted, also in the kernel, where exceptions do not reach a thread; or cut off."""
@@ -236,7 +205,12 @@ def test_who_takes_too_long(mode: str, tmp_path: Path) -> None:
 def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
     """TERM: as long as they like, here; INT ends their connections."""
     with Server(ECHO, mode) as server:
-        check_that_what_comes_goes_back(server)
+        data = bytes(range(256)) * 20_000
+        with server.connect() as connection, ThreadPoolExecutor(1) as sender:
+            sent = sender.submit(connection.send, data)
+            sent.add_done_callback(lambda _: finish(connection))
+            assert connection.rest() == data
+            sent.result()
         connection = server.connect()
         connection.send(b"one")
         assert receive(connection, 3) == b"one"
@@ -280,35 +254,23 @@ def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_p
         server.ended()
 
 
-class Talk:
-    """Clients that connect again and again, and have a word back each time."""
+@contextmanager
+def talking(server: Server) -> Iterator[set[str]]:
+    """Clients that connect again and again; the versions that they have heard of."""
+    versions, over = set[str](), threading.Event()
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.faults: list[str] = []
-        self.versions: set[str] = set()
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._talk) for _ in range(3)]
+    def talk() -> None:
+        while not over.wait(0.005):
+            versions.add(told(server)[1])
 
-    def __enter__(self) -> Talk:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            join(thread)
-
-    def _talk(self) -> None:
-        while not self._over.wait(0.005):
-            try:
-                self.versions.add(told(self.server)[1])
-            except (OSError, SyntaxError, ValueError) as error:
-                self.faults.append(repr(error))
-
-    def wait_version(self, version: str) -> None:
-        wait_for(lambda: version in self.versions, f"a word of version {version}")
+    with ThreadPoolExecutor(3) as clients:
+        talks = [clients.submit(talk) for _ in range(3)]
+        try:
+            yield versions
+        finally:
+            over.set()
+    for each in talks:
+        each.result()
 
 
 @pytest.mark.parametrize(
@@ -318,31 +280,25 @@ def test_no_connection_is_lost_by_reloads(preload: str, mode: str, tmp_path: Pat
     file = tmp_path / "version"
     file.write_text("1")
     env = {"VERSION_FILE": str(file)}
-    with Server(PLAIN, mode, "--preload", preload, env=env) as server:
-        with Talk(server) as talk:
-            file.write_text("2")
-            server.process.send_signal(signal.SIGHUP)
-            talk.wait_version("2")
-            server.process.send_signal(signal.SIGTTIN)
-        assert not talk.faults
+    with Server(PLAIN, mode, "--preload", preload, env=env) as server, talking(server) as versions:
+        file.write_text("2")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "2" in versions, "a word of version 2")
+        server.process.send_signal(signal.SIGTTIN)
 
 
 def test_an_upgrade(mode: str, tmp_path: Path) -> None:
     pidfile = tmp_path / "pid"
     with Server(PLAIN, mode, "--pidfile", str(pidfile)) as server:
-        with Talk(server) as talk:
+        with talking(server):
             before = server.process.pid
             server.process.send_signal(signal.SIGUSR2)
             wait_for(lambda: pidfile.exists() and pidfile.read_text().strip() != str(before), "it")
             assert server.wait() == 0
             told(server)
-        assert not talk.faults
         os.kill(int(pidfile.read_text()), signal.SIGTERM)
         wait_for(server.is_refusing, "the end of the successor")
         server.ended()
-
-
-# The configuration
 
 
 @pytest.mark.parametrize(
@@ -361,9 +317,6 @@ def test_an_upgrade(mode: str, tmp_path: Path) -> None:
 def test_handlers_that_cannot_be(target: str, complaint: str) -> None:
     with pytest.raises(ApplicationError, match=re.escape(complaint)):
         load(target)
-
-
-# The example of the guide
 
 
 def test_the_three_injectors(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -12,8 +14,8 @@ import pytest
 from tests.apps.pep3333 import WRONG
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
-from tests.testkit.client import BadResponse, Response
-from tests.testkit.server import Server, wait_for
+from tests.testkit.client import BadResponse, Response, chunked
+from tests.testkit.server import Server
 
 ALONE = True
 
@@ -73,8 +75,11 @@ def test_headers_of_a_replaced_start_are_gone(server: Server) -> None:
 # close()
 
 
-def check_closed(server: Server, token: str) -> None:
-    """The iterable of a request is closed, once."""
+@contextmanager
+def closed(server: Server) -> Iterator[str]:
+    """The iterable of a request that is made within, with this query, is closed, once."""
+    token = f"t{next(tokens)}"
+    yield token
     server.wait_log(f"closed {token}.")
     server.get("/plain")
     assert server.log().count(f"closed {token}.") == 1
@@ -92,10 +97,9 @@ def check_closed(server: Server, token: str) -> None:
     ],
 )
 def test_close(server: Server, method: str, path: str, status: int, body: bytes) -> None:
-    token = f"t{next(tokens)}"
-    response = server.request(method, f"{path}?{token}")
-    assert (response.status, response.body) == (status, body)
-    check_closed(server, token)
+    with closed(server) as token:
+        response = server.request(method, f"{path}?{token}")
+        assert (response.status, response.body) == (status, body)
 
 
 #: A server of either kind, each in a mode at least, and in each mode one.
@@ -106,28 +110,24 @@ EITHER = pytest.mark.parametrize(
 
 @EITHER
 def test_close_when_the_iteration_fails_midway(server: Server) -> None:
-    token = f"t{next(tokens)}"
-    with pytest.raises(BadResponse):
+    with closed(server) as token, pytest.raises(BadResponse):
         server.get(f"/closing_broken_midway?{token}")
-    check_closed(server, token)
 
 
 @EITHER
 def test_close_when_the_client_vanishes(server: Server) -> None:
-    token = f"t{next(tokens)}"
-    connection = server.connect()
-    connection.send_request("GET", f"/closing_endless?{token}")
-    assert connection.socket.recv(1)
-    connection.reset()
-    check_closed(server, token)
+    with closed(server) as token:
+        connection = server.connect()
+        connection.send_request("GET", f"/closing_endless?{token}")
+        assert connection.socket.recv(1)
+        connection.reset()
 
 
 def test_bodies_that_only_some_servers_take(bare: Server) -> None:
     """A list with `close()`, one whose `close()` raises, the old protocol of sequences."""
-    token = f"t{next(tokens)}"
-    response = bare.get(f"/closing_list?{token}")
-    assert (response.framing, response.body) == ("length", b"one two")
-    check_closed(bare, token)
+    with closed(bare) as token:
+        response = bare.get(f"/closing_list?{token}")
+        assert (response.framing, response.body) == ("length", b"one two")
     before = bare.log().count("close() failed")
     assert bare.get("/closing_raises").body == b"one two"
     bare.wait_log("close() failed", before + 1)
@@ -181,11 +181,8 @@ LINES = b"first\nsecond\r\n\nfourth without end"
 def test_input(server: Server, path: str, body: bytes, expected: object) -> None:
     with server.connect() as connection:
         assert connection.request("POST", path, body=body).json() == expected
-        connection.send(
-            b"POST %b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % path.encode()
-            + b"".join(b"1\r\n%c\r\n" % octet for octet in body)
-            + b"0\r\n\r\n"
-        )
+        connection.send_request("POST", path, "Transfer-Encoding: chunked")
+        connection.send(chunked(*(bytes([octet]) for octet in body)))
         assert connection.response().json() == expected
         assert connection.request("GET", "/plain").body == b"plain"
 
@@ -223,9 +220,9 @@ def test_wrong_answer(bare: Server, name: str) -> None:
 
 
 def test_an_empty_answer_that_was_never_started(bare: Server) -> None:
-    before = len(bare.log())
+    before = bare.log().count("start_response")
     assert is_500(bare.get("/never_started_empty"))
-    wait_for(lambda: "start_response" in bare.log()[before:], "it in the log")
+    bare.wait_log("start_response", before + 1)
 
 
 @pytest.mark.each_mode
@@ -254,29 +251,26 @@ def test_too_many_octets_raise_in_write(serve: Serve, options: tuple[str, ...]) 
     tests/cases/answers.txt has what is sent of such answers.
     """
     server = serve(f"{PEP3333}:bare", *options, tracebacks=True)
-    begins, before = len(server.log()), "ValueError: write() has given"
+    lines, before = "the application produced 10 bytes more", "ValueError: write() has given"
+    logged = server.log().count(lines)
     response = server.get("/too_many_caught", "Accept-Encoding: gzip")
     body = gzip.decompress(response.body) if options else response.body
     assert (response.status, body) == (200, b"right")
     behind = "bytes more than the Content-Length; they were not sent"
     said = ["None", "None", f"{before} 5 {behind}", "None", f"{before} 10 {behind}"]
     server.wait_log(f"GET {said}\n")
-    wait_for(
-        lambda: "the application produced 10 bytes more" in server.log()[begins:], "the log's line"
-    )
+    server.wait_log(lines, logged + 1)
     # Nobody gets anything, so nothing is too much.
     assert server.request("HEAD", "/too_many_caught").status == 200
     server.wait_log(f"HEAD {['None'] * 5}\n")
 
 
 def test_too_many_octets_that_end_the_application_are_logged(bare: Server) -> None:
-    before = len(bare.log())
     with bare.connect() as connection:
         assert connection.request("GET", "/too_many_written").body == b"right"
         assert connection.request("GET", "/plain").body == b"plain"
-    wait_for(lambda: "ValueError: write() has given 38 bytes more" in bare.log()[before:], "it")
-    said = "/too_many_written: the application failed"
-    wait_for(lambda: said in bare.log()[before:], said)
+    bare.wait_log("ValueError: write() has given 38 bytes more")
+    bare.wait_log("/too_many_written: the application failed")
 
 
 @pytest.mark.each_mode

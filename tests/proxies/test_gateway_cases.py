@@ -29,7 +29,6 @@ from tests.testkit.server import Server
 ALONE = True
 
 ECHO = "tests/apps/echo.py"
-DELIVERER = "tests/apps/deliverer.py"
 #: More than a record of FastCGI holds, and than is kept in memory.
 LETTERS = bytes(range(256)) * 4_000
 CASES = by_file(read_all())
@@ -39,10 +38,9 @@ OPTIONS = (
 )
 
 
-def get(protocol: str, path: str, *more: tuple[bytes, bytes]) -> bytes:
+def get(protocol: str, path: str, *more: Pair) -> bytes:
     """A GET as a web server would send it."""
-    variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", path.encode()), *more]
-    return pack(protocol, variables)
+    return pack(protocol, [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", path.encode()), *more])
 
 
 def connect(server: Server, protocol: str) -> Connection:
@@ -97,8 +95,16 @@ def check_case(case: Case, connection: Connection) -> None:
         assert seen["body"].encode("latin-1") == case.body
 
 
-def check_cases(server: Server, cases: list[Case]) -> None:
-    """Check cases, each on a connection of its own: the server closes every one."""
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("file", CASES)
+def test_cases(serve: Serve, file: str, streams: bool) -> None:
+    """Each on a connection of its own: the server closes every one.
+
+    The reactor reads them, in all modes alike; byte by byte, core/http/tests/gateway.rs does. How
+    an application receives bodies in each mode stands in tests/protocol/test_http.py.
+    """
+    app = ("tests/apps/streamed.py:echo", "--stream-request-body", "on") if streams else (ECHO,)
+    server = serve(*app, *OPTIONS)
 
     def check(case: Case) -> None:
         before = server.log_size()
@@ -109,20 +115,7 @@ def check_cases(server: Server, cases: list[Case]) -> None:
         assert (log.count("ran ") == 1) == (case.status != 200), log
 
     with KeptConnection(server.connect) as other:
-        check_each(cases, check)
-
-
-@pytest.mark.parametrize("file", CASES)
-def test_cases(echo: Server, file: str) -> None:
-    """The reactor reads them, in all modes alike; byte by byte, core/http/tests/gateway.rs does."""
-    check_cases(echo, CASES[file])
-
-
-@pytest.mark.parametrize("file", CASES)
-def test_cases_with_streamed_bodies(serve: Serve, file: str) -> None:
-    """How an application receives them in each mode stands in tests/protocol/test_http.py."""
-    options = (*OPTIONS, "--stream-request-body", "on")
-    check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file])
+        check_each(CASES[file], check)
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
@@ -131,19 +124,20 @@ def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path
     mark = tmp_path / "mark"
     program = tmp_path / "evil.py"
     program.write_text(f"open({str(mark)!r}, 'w')\napplication = None\n")
-    controls = [
-        (b"UWSGI_FILE", bytes(program)),
-        (b"UWSGI_SCRIPT", b"evil"),
-        (b"UWSGI_MODULE", b"evil"),
-        (b"UWSGI_CALLABLE", b"application"),
-        (b"UWSGI_APPID", b"/evil"),
-        (b"UWSGI_PYHOME", bytes(tmp_path)),
-        (b"UWSGI_CHDIR", bytes(tmp_path)),
-        (b"UWSGI_SETENV", b"PYTHONPATH=" + bytes(tmp_path)),
-        (b"UWSGI_TOUCH_RELOAD", bytes(program)),
-    ]
+    controls = {
+        "FILE": program,
+        "SCRIPT": "evil",
+        "MODULE": "evil",
+        "CALLABLE": "application",
+        "APPID": "/evil",
+        "PYHOME": tmp_path,
+        "CHDIR": tmp_path,
+        "SETENV": f"PYTHONPATH={tmp_path}",
+        "TOUCH_RELOAD": program,
+    }
+    pairs = [(f"UWSGI_{name}".encode(), str(value).encode()) for name, value in controls.items()]
     for _ in range(3):
-        environ = asked(echo, protocol, get(protocol, "/", *controls)).json()["environ"]
+        environ = asked(echo, protocol, get(protocol, "/", *pairs)).json()["environ"]
         assert not [key for key in environ if key.startswith("UWSGI")]
     assert not mark.exists()
     assert not list(tmp_path.glob("__pycache__"))
@@ -192,16 +186,16 @@ def test_fastcgi_request_that_is_refused_is_nobody_elses(mode: str, tmp_path: Pa
     assert {*clients} <= {"192.0.2.1", "-"}
 
 
-@pytest.mark.parametrize("length", [[], [(b"CONTENT_LENGTH", b"0")]], ids=["unsaid", "none"])
-def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair]) -> None:
-    """There is time for it, whether or not anything is in the stream."""
-    data = pack("fastcgi", [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/"), *length])
-    with connect(echo, "fastcgi") as connection:
-        connection.send(data[:-8])
-        for _ in range(200):
-            echo.get("/between")
-        connection.send(data[-8:])
-        assert answer(connection.rest(), "fastcgi").status == 200
+def test_fastcgi_end_of_content_that_comes_later(echo: Server) -> None:
+    """There is time for it, whether or not the length is said."""
+    for length in ([], [(b"CONTENT_LENGTH", b"0")]):
+        data = get("fastcgi", "/", *length)
+        with connect(echo, "fastcgi") as connection:
+            connection.send(data[:-8])
+            for _ in range(200):
+                echo.get("/between")
+            connection.send(data[-8:])
+            assert answer(connection.rest(), "fastcgi").status == 200, length
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
@@ -219,7 +213,7 @@ def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> No
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
-    server = serve(DELIVERER, *OPTIONS, "--x-sendfile", str(site))
+    server = serve("tests/apps/deliverer.py", *OPTIONS, "--x-sendfile", str(site))
     for status, part, expected in (
         ("200 OK", "", (200, "OK", LETTERS)),
         ("404 Gone Away", "", (404, "Gone Away", LETTERS)),

@@ -19,7 +19,6 @@ from tests.support.proxies import HAPROXY, WebServer, nginx_text, reserve
 from tests.testkit.cases.http2 import StreamCase, read_streams
 from tests.testkit.server import Server, wait_for
 
-ECHO = "tests/apps/echo.py"
 CASES = [*read_streams()]
 
 #: Proxies normalize paths and hosts, and are believed what they say of a client.
@@ -57,7 +56,9 @@ def nginx_servers(ports: dict[str, int], server: Server) -> list[str]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     bind = ("127.0.0.1:0", *(f"{scheme}://127.0.0.1:0" for scheme in WAYS["nginx"][1:]))
-    with Server(ECHO, "threading", "--trusted-proxies=127.0.0.1", bind=bind) as server:
+    with Server(
+        "tests/apps/echo.py", "threading", "--trusted-proxies=127.0.0.1", bind=bind
+    ) as server:
         yield server
 
 

@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 
 import poorhttp
 from poorhttp.errors import ConfigError
+from proxy.programs import PROGRAMS
 from tests.conftest import Serve
+from tests.packages import need
 from tests.support.check_each import by_file, check_each
 from tests.support.forked_command import run_command
 from tests.support.http2_as_http1 import StreamConnection
 from tests.support.http2_cases import Meaningless, first_request
+from tests.support.proxies import HAPROXY, WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, alone
+from tests.testkit.server import READY, Server, alone, wait_for
 
 ALONE = True
 
@@ -39,12 +42,8 @@ PLAIN = re.compile(r"[\t -~]*")
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 #: The options of servers that cases are about.
 PLACES = sorted({case.options for case in CASES})
-#: Of these the peer is not trusted.
-STRANGERS = [
-    case
-    for case in CASES
-    if case.name in ("from-stranger", "far-proxy", "preamble-of-stranger-fields")
-]
+#: Cases in which the peer is not trusted.
+STRANGERS = ("from-stranger", "far-proxy", "preamble-of-stranger-fields")
 
 
 def has_ipv6() -> bool:
@@ -122,16 +121,24 @@ def environ_of(response: Response) -> dict[str, str]:
     return environ
 
 
+def client_of(connection: Connection) -> str:
+    """Whom the application takes for the client behind a preamble."""
+    connection.send(LINE + GET)
+    return environ_of(connection.response())["REMOTE_ADDR"]
+
+
 def check(environ: dict[str, str], expected: dict[str, str | None]) -> None:
-    found = {key: environ.get(key) for key in expected}
-    assert found == expected
+    assert {key: environ.get(key) for key in expected} == expected
+
+
+def check_refusal(case: Case, response: Response) -> None:
+    assert response.status == int(case.refusal[:3])
+    assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
 
 
 def refused(place: Place, connection: Connection, case: Case, before: int) -> None:
     """Check that a case is refused, once, in the answer and in the log."""
-    response = connection.response()
-    assert response.status == int(case.refusal[:3])
-    assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
+    check_refusal(case, connection.response())
     assert connection.at_end()
     lines = place.server.log(before).splitlines()
     (line,) = [line for line in lines if "refused with" in line]
@@ -157,10 +164,7 @@ def check_case(case: Case, place: Place) -> None:
             connection.send(case.request)
             assert environ_of(connection.response()) == first
         connection.send(GET)
-        if not case.preamble:
-            check(environ_of(connection.response()), plain)
-        else:
-            assert environ_of(connection.response())["HTTP_HOST"] == "a"
+        check(environ_of(connection.response()), {"HTTP_HOST": "a"} if case.preamble else plain)
         connection.send(case.request)
         assert environ_of(connection.response()) == first
 
@@ -175,25 +179,6 @@ def test_cases(places: Places, cases: list[Case]) -> None:
     check_each(cases, lambda case: check_case(case, places(case)))
 
 
-def check_over_http2(case: Case, place: Place) -> None:
-    with (
-        place.connect(case.peer) as plain_connection,
-        StreamConnection(plain_connection, case.preamble) as connection,
-    ):
-        connection.send(case.request)
-        response = connection.response()
-        if case.refusal:
-            assert response.status == int(case.refusal[:3])
-            assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
-            return
-        first = environ_of(response)
-        check(first, case.expected(place.plain(case.peer, connection)))
-        # What is said on one stream is not said on another.
-        connection.send(GET + case.request)
-        assert environ_of(connection.response())["HTTP_HOST"] == "a"
-        assert environ_of(connection.response()) == first
-
-
 def has_a_meaning(case: Case) -> bool:
     """Whether a case is about a request of HTTP/2, and not about what comes before it."""
     try:
@@ -205,7 +190,25 @@ def has_a_meaning(case: Case) -> bool:
 
 @pytest.mark.parametrize("cases", groups([case for case in CASES if has_a_meaning(case)]))
 def test_cases_over_http2(places: Places, cases: list[Case]) -> None:
-    check_each(cases, lambda case: check_over_http2(case, places(case)))
+    def check_case(case: Case) -> None:
+        place = places(case)
+        with (
+            place.connect(case.peer) as plain_connection,
+            StreamConnection(plain_connection, case.preamble) as connection,
+        ):
+            connection.send(case.request)
+            response = connection.response()
+            if case.refusal:
+                check_refusal(case, response)
+                return
+            first = environ_of(response)
+            check(first, case.expected(place.plain(case.peer, connection)))
+            # What is said on one stream is not said on another.
+            connection.send(GET + case.request)
+            assert environ_of(connection.response())["HTTP_HOST"] == "a"
+            assert environ_of(connection.response()) == first
+
+    check_each(cases, check_case)
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.
@@ -216,13 +219,14 @@ SAID = st.sampled_from(FIELDS) | st.builds(
 )
 
 
-@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda case: case.name)
+@pytest.mark.parametrize("name", STRANGERS)
 @settings(max_examples=settings().max_examples // 4)
 @given(st.lists(st.lists(SAID, max_size=6), min_size=1, max_size=8))
 def test_whatever_a_stranger_says_changes_nothing(
-    places: Places, stranger: Case, requests: list[list[str]]
+    places: Places, name: str, requests: list[list[str]]
 ) -> None:
     """Fields of all cases, in any combination, on connections that live on."""
+    (stranger,) = (case for case in CASES if case.name == name)
     place = places(stranger)
     with place.connect(stranger.peer) as connection:
         plain = place.plain(stranger.peer, connection) | {"HTTP_HOST": "test"}
@@ -249,37 +253,26 @@ def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
     assert log.read_text().splitlines() == [f"203.0.113.{n} 203.0.113.{n}" for n in range(12)] * 3
 
 
-# What else is told of the client
-
-
 def test_access_log(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    options = (
-        *TRUST,
-        "--access-log",
-        str(log),
-        "--access-log-format",
-        "%h|%a|%{X-Forwarded-For}i|%>s",
-    )
-    with Server(ECHO, mode, *options, *alone(mode)) as at:
+    form = ("--access-log-format", "%h|%a|%{X-Forwarded-For}i|%>s")
+    with Server(ECHO, mode, *TRUST, "--access-log", str(log), *form, *alone(mode)) as at:
         with at.connect() as connection:
             for said in ("203.0.113.1:81", "203.0.113.1:81", "unknown", "", "::ffff:203.0.113.2"):
                 connection.request("GET", "/", *([f"X-Forwarded-For: {said}"] if said else []))
             assert connection.request("GET", "/", "X-Forwarded-For: a").status == 400
         with Connection(("127.0.0.1", at.port), "127.0.0.2") as connection:
             connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
-    assert sorted(log.read_text().splitlines()) == sorted(
-        [
-            "203.0.113.1|203.0.113.1|203.0.113.1:81|200",
-            "203.0.113.1|203.0.113.1|203.0.113.1:81|200",
-            "-|-|unknown|200",
-            "127.0.0.1|127.0.0.1|-|200",
-            "203.0.113.2|203.0.113.2|::ffff:203.0.113.2|200",
-            # What is malformed is not believed, and there is no head that it belongs to.
-            "127.0.0.1|127.0.0.1|-|400",
-            "127.0.0.2|127.0.0.2|203.0.113.1|200",
-        ]
-    )
+    assert sorted(log.read_text().splitlines()) == [
+        "-|-|unknown|200",
+        "127.0.0.1|127.0.0.1|-|200",
+        # What is malformed is not believed, and there is no head that it belongs to.
+        "127.0.0.1|127.0.0.1|-|400",
+        "127.0.0.2|127.0.0.2|203.0.113.1|200",
+        "203.0.113.1|203.0.113.1|203.0.113.1:81|200",
+        "203.0.113.1|203.0.113.1|203.0.113.1:81|200",
+        "203.0.113.2|203.0.113.2|::ffff:203.0.113.2|200",
+    ]
 
 
 def test_error_log_names_the_client(serve: Serve) -> None:
@@ -300,9 +293,6 @@ def test_error_log_names_the_client(serve: Serve) -> None:
         assert connection.response().status == 400
     server.wait_log(f" of 127.0.0.1:{ours}: refused with 400")
     assert "203.0.113.1" not in server.log(before)
-
-
-# Who answers
 
 
 def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
@@ -368,8 +358,7 @@ def test_a_preamble_stands_alone_before_the_first_request(proxied: Server) -> No
         connection.send(LINE)
         # By the answer to another connection it has usually been read.
         with proxied.connect() as other:
-            other.send(LINE + GET)
-            assert other.response().status == 200
+            assert client_of(other) == CLIENT
         connection.send(GET)
         assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
         connection.send(LINE)
@@ -393,8 +382,7 @@ def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
     with Server(ECHO, mode, *options, bind=("127.0.0.1:0", f"unix:{path}")) as server:
         assert server.get("/").status == 200
         with Connection(str(path)) as connection:
-            connection.send(LINE + GET)
-            assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
+            assert client_of(connection) == CLIENT
         with Connection(str(path)) as connection:
             connection.send(GET)
             assert connection.response().status == 400
@@ -411,67 +399,91 @@ def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded: the new version serves")
         with server.connect() as connection:
-            connection.send(LINE + GET)
-            assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
+            assert client_of(connection) == CLIENT
         config.write_text(text)
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded: the new version serves", 2)
         assert server.get("/").status == 200
 
 
+#: A configuration of HAProxy that names its clients before it speaks HTTP/2.
+HTTP2_PROXIED = """{defaults}
+frontend all
+    bind 127.0.0.1:{port}
+    default_backend server
+backend server
+    http-reuse always
+    server only 127.0.0.1:{behind} proto h2 send-proxy-v2
+"""
+
+
+def test_the_proxy_protocol_before_http2(tmp_path: Path) -> None:
+    """HAProxy has a connection for each client address."""
+    need("haproxy")
+    config = tmp_path / "haproxy.cfg"
+    with reserve() as reserved, Server(ECHO, "threading", *PROXIED) as server:
+        port: int = reserved.getsockname()[1]
+        config.write_text(HTTP2_PROXIED.format(defaults=HAPROXY, port=port, behind=server.port))
+        words = (PROGRAMS["haproxy"].path(), "-db", "-f", str(config))
+        with WebServer(*words, reserved=[reserved]) as haproxy:
+            wait_for(haproxy.is_listening, "HAProxy")
+            for source in ("127.0.0.2", "127.0.0.3", "127.0.0.2"):
+                with Connection(("127.0.0.1", port), source) as connection:
+                    for _ in range(3):
+                        field = "X-Forwarded-For: 192.0.2.66"
+                        environ = environ_of(connection.request("GET", "/", field))
+                        assert environ["SERVER_PROTOCOL"] == "HTTP/2"
+                        assert environ["REMOTE_ADDR"] == source
+
+
 # What cannot be
 
 
-def test_a_gateway_that_is_not_trusted(mode: str) -> None:
-    packet = b"\0\0\0\0"
-    trust = ("--trusted-proxies", "192.0.2.1")
-    with Server(ECHO, mode, *trust, bind=("127.0.0.1:0", "uwsgi://127.0.0.1:0")) as server:
-        with Connection(("127.0.0.1", server.port_of("uwsgi"))) as connection:
-            connection.send(packet)
-            assert b"403" in connection.rest().split(b"\r\n")[0]
-        server.wait_log("refused with 403 (an untrusted gateway)")
+def test_a_gateway_that_is_not_trusted(serve: Serve) -> None:
+    server = serve(ECHO, "--trusted-proxies=192.0.2.1", bind=("uwsgi://127.0.0.1:0",))
+    with Connection(("127.0.0.1", server.port_of("uwsgi"))) as connection:
+        connection.send(b"\0\0\0\0")
+        assert b"403" in connection.rest().split(b"\r\n")[0]
+    server.wait_log("refused with 403 (an untrusted gateway)")
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("words", "complaint"),
     [
-        (("--proxy-protocol", "on"), "only trusted_proxies may speak the PROXY protocol"),
+        ("--proxy-protocol=on", "only trusted_proxies may speak the PROXY protocol"),
         (
-            ("--proxy-protocol", "127.0.0.1:1", "--trusted-proxies", "::1"),
+            "--proxy-protocol=127.0.0.1:1 --trusted-proxies=::1",
             '"127.0.0.1:1" is not one of the addresses of bind; write one of 127.0.0.1:0, or on',
         ),
         (
-            ("--proxy-protocol", "on 127.0.0.1:0", "--trusted-proxies", "::1"),
+            "--proxy-protocol=on,127.0.0.1:0 --trusted-proxies=::1",
             "write on, or addresses, and not both",
         ),
         (
-            (
-                *("--proxy-protocol", "uwsgi://127.0.0.1:0", "--bind", "uwsgi://127.0.0.1:0"),
-                *("--trusted-proxies", "::1"),
-            ),
+            "--proxy-protocol=uwsgi://127.0.0.1:0 --bind=uwsgi://127.0.0.1:0 --trusted-proxies=::1",
             "in uwsgi, the web server names the client without it",
+        ),
+        (
+            "tcp:tests/apps/plain.py:handler --proxy-protocol=on --trusted-proxies=::1",
+            "reads its connections itself",
         ),
     ],
 )
-def test_what_is_no_configuration(options: tuple[str, ...], complaint: str) -> None:
-    for what in ("serve", "check"):
-        done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
+def test_what_is_no_configuration(words: str, complaint: str) -> None:
+    target = [] if words.startswith("tcp:") else [ECHO]
+    # First without a server, which would not end where it has no complaint.
+    for what in ("check", "serve"):
+        done = run_command(what, *target, "--bind", "127.0.0.1:0", *words.split())
         assert done.returncode == 3
         assert "--proxy-protocol: " in done.stderr
         assert complaint in done.stderr
         assert not READY.search(done.stderr)
 
 
-def test_who_reads_its_connections_itself_and_the_library() -> None:
-    options = ("--proxy-protocol", "on", "--trusted-proxies", "::1", "--bind", "127.0.0.1:0")
-    done = run_command("check", "tcp:tests/apps/plain.py:handler", *options)
-    assert done.returncode == 3
-    assert "reads its connections itself" in done.stderr
+def test_the_library_hears_proxies() -> None:
     with pytest.raises(ConfigError, match="only trusted_proxies may speak"):
         poorhttp.Server(print, proxy_protocol="on")  # type: ignore[arg-type]
 
-
-def test_the_library_hears_proxies() -> None:
     def application(environ: dict[str, str], start_response: object) -> list[bytes]:
         start_response("200 OK", [])  # type: ignore[operator]
         return [environ["REMOTE_ADDR"].encode()]

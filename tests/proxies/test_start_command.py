@@ -8,7 +8,6 @@ import signal
 import ssl
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -19,7 +18,7 @@ from tests.packages import need
 from tests.support.each_value import each_value
 from tests.support.proxies import reserve
 from tests.testkit.client import HANG
-from tests.testkit.process import children, lives
+from tests.testkit.process import lives
 from tests.testkit.server import Program, wait_for
 
 NAMES = ["lighttpd", "nginx", "haproxy"]
@@ -49,6 +48,8 @@ class Started(Program):
             env={"TMPDIR": self.folder.name},
             merged=True,
         )
+        # It says where to look.
+        self.wait_line(re.compile("Ctrl-C"))
 
     def get(self, path: str) -> bytes:
         """A page, where it says that there is one."""
@@ -57,23 +58,18 @@ class Started(Program):
         (certificate,) = [*Path(self.folder.name).glob("*/site.pem"), None][:1]
         context = ssl.create_default_context(cafile=certificate)
         with urlopen(found[0] + path, timeout=HANG, context=context) as answer:
-            body: bytes = answer.read()
-            return body
+            return bytes(answer.read())
 
     def below(self) -> list[int]:
         """All processes that it has started, and those that these have."""
-
-        def family(pid: int) -> list[int]:
-            return [pid, *(one for child in children(pid) for one in family(child))]
-
-        return family(self.process.pid)[1:]
+        return [each.pid for each in psutil.Process(self.process.pid).children(recursive=True)]
 
     def named(self, name: str) -> int:
         """The first of its processes with a command line that has this in it."""
-        lines = {pid: psutil.Process(pid).cmdline() for pid in children(self.process.pid)}
-        return next(pid for pid, line in lines.items() if name in " ".join(line))
+        children = psutil.Process(self.process.pid).children()
+        return next(each.pid for each in children if name in " ".join(each.cmdline()))
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """End what may be left, if a test failed."""
         for pid in self.below() if self.process.poll() is None else []:
             os.kill(pid, signal.SIGKILL)
@@ -83,45 +79,28 @@ class Started(Program):
         self.folder.cleanup()
 
 
-@pytest.fixture
-def start() -> Iterator[Callable[..., Started]]:
-    started: list[Started] = []
-
-    def begin(*words: str) -> Started:
-        started.append(Started(*words))
-        # It says where to look.
-        started[-1].wait_line(re.compile("Ctrl-C"))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        one.end()
-
-
 @pytest.mark.parametrize(("name", "case"), each_value(NAMES, ["balanced", "site"]))
-def test_it_serves_until_it_is_told_to_stop(
-    name: str, case: str, start: Callable[..., Started]
-) -> None:
-    it = start(name, case)
-    assert b"The light page" in it.get("/light")
-    assert b"The heavy page" in it.get("/heavy")
-    processes = it.below()
-    assert len(processes) >= 3
-    it.process.send_signal(signal.SIGINT)
-    assert it.process.wait(HANG) == 0, it.log()
-    assert not any(map(lives, processes))
-    assert not os.listdir(it.folder.name)
-    assert "Traceback" not in it.log()
+def test_it_serves_until_it_is_told_to_stop(name: str, case: str) -> None:
+    with Started(name, case) as it:
+        assert b"The light page" in it.get("/light")
+        assert b"The heavy page" in it.get("/heavy")
+        processes = it.below()
+        assert len(processes) >= 3
+        it.process.send_signal(signal.SIGINT)
+        assert it.process.wait(HANG) == 0, it.log()
+        assert not any(map(lives, processes))
+        assert not os.listdir(it.folder.name)
+        assert "Traceback" not in it.log()
 
 
 @pytest.mark.parametrize(("name", "victim"), each_value(NAMES, ["itself", "a server", "the proxy"]))
-def test_if_one_is_killed_all_end(name: str, victim: str, start: Callable[..., Started]) -> None:
-    it = start(name)
-    processes = it.below()
-    named = {"itself": "", "a server": "poorhttp", "the proxy": f"bin/{name}"}[victim]
-    os.kill(it.named(named) if named else it.process.pid, signal.SIGKILL)
-    code = it.process.wait(HANG)
-    wait_for(lambda: not any(map(lives, processes)), f"the end of all: {it.log()}")
-    if named:
-        assert code == 1
-        assert "has ended, and so does everything else" in it.log()
+def test_if_one_is_killed_all_end(name: str, victim: str) -> None:
+    with Started(name) as it:
+        processes = it.below()
+        named = {"itself": "", "a server": "poorhttp", "the proxy": f"bin/{name}"}[victim]
+        os.kill(it.named(named) if named else it.process.pid, signal.SIGKILL)
+        code = it.process.wait(HANG)
+        wait_for(lambda: not any(map(lives, processes)), f"the end of all: {it.log()}")
+        if named:
+            assert code == 1
+            assert "has ended, and so does everything else" in it.log()
