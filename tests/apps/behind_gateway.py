@@ -6,7 +6,6 @@
 /large?N        so many octets at once
 /streamed?N     so many octets in pieces, of a length that is not said
 /file?PATH      the file, in wsgi.file_wrapper
-/raises         a mistake before anything is said
 /cut            a mistake after a piece was sent
 /short          less than was promised
 """
@@ -51,8 +50,6 @@ def application(environ: Environ, start_response: StartResponse) -> Pieces:
         case "/file":
             start_response("200 OK", [TEXT])
             return cast("Pieces", environ["wsgi.file_wrapper"](Path(query).open("rb")))
-        case "/raises":
-            raise RuntimeError("at once")
         case "/cut":
             start_response("200 OK", [TEXT])
             return cut()

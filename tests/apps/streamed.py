@@ -85,10 +85,6 @@ def application(environ: Environ, start_response: StartResponse) -> Pieces:
     if name == "started":
         start_response("200 OK", [TEXT, ("X-Early", "yes")])
         return [summary(source.read())]
-    if name == "gate":
-        begin = source.read(1)
-        wait_for_file(query)
-        return answer("200 OK", summary(begin + source.read()))
     if name == "caught":
         try:
             source.read()
