@@ -74,10 +74,7 @@ def told(
     whole = histogram.merge(str(one["times"]) for one in steps)
     longest = max((one.took for one in seen.outcomes if counts(one)), default=0)
     load = replace(
-        seen.load,
-        requests=right.total(),
-        errors=dict(errors.most_common()),
-        max_us=float(longest),
+        seen.load, requests=right.total(), errors=dict(errors.most_common()), max_us=float(longest)
     )
     return replace(seen, load=load, times=whole), steps if len(steps) > 1 else []
 

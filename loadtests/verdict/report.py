@@ -108,10 +108,7 @@ def seen(found: Comparison) -> str:
     rounds = f"all {count} disturbed rounds" if count > 1 else "the only disturbed round"
     told = f"{one.quantity.title} of {b} {_times(one)} that of {a}"
     less, more = (b, a) if one.quantity.less_is_better else (a, b)
-    for ahead, ratios in (
-        (less, [1 / ratio for ratio in one.disturbed]),
-        (more, one.disturbed),
-    ):
+    for ahead, ratios in ((less, [1 / ratio for ratio in one.disturbed]), (more, one.disturbed)):
         if min(ratios) > 1 + one.zone:
             # The coin decides which is measured first, so chance alone has one side ahead.
             runs = 2 ** min(count - 1, 6)
@@ -204,9 +201,7 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
         lines = [
             Line(title, colour, points)
             for (title, field_), colour in zip(
-                (("CPU time per request", "cpu_us"), ("p50", "p50_us")),
-                COLOURS,
-                strict=True,
+                (("CPU time per request", "cpu_us"), ("p50", "p50_us")), COLOURS, strict=True
             )
             if (points := _points(own, found.names, field_))
         ]

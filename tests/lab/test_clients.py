@@ -398,12 +398,7 @@ def recorded(name: str) -> str:
     return (RECORDED / f"lab-{name}").read_text(encoding="ascii")
 
 
-PARSERS = (
-    external.parse_ab,
-    external.parse_httperf,
-    external.parse_h2load,
-    program.parse,
-)
+PARSERS = (external.parse_ab, external.parse_httperf, external.parse_h2load, program.parse)
 
 
 class TestParsers:

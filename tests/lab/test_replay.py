@@ -429,17 +429,9 @@ def test_what_a_gate_says() -> None:
 
     passed = "passed: failed > 5 (failed is 2 %: 2 of 100)"
     errors = {"errors": {"read": 2}}
-    assert said(False, **errors) == [
-        "FAILED: p99 > 100 ms (p99 is 190 ms)",
-        passed,
-        "exit code 3",
-    ]
+    assert said(False, **errors) == ["FAILED: p99 > 100 ms (p99 is 190 ms)", passed, "exit code 3"]
     unsure = "not to be told: p99 > 100 ms (p99 is 190 ms, but the machine was busy)"
-    assert said(False, **errors, **BUSY) == [
-        unsure,
-        passed,
-        "exit code 0; with --strict it is 4",
-    ]
+    assert said(False, **errors, **BUSY) == [unsure, passed, "exit code 0; with --strict it is 4"]
     assert said(True, **errors, **BUSY) == [unsure, passed, "exit code 4"]
 
 

@@ -144,10 +144,7 @@ class TestNumbers:
         assert number(value, places) == text
 
     def test_cells(self) -> None:
-        assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == (
-            "1.25",
-            "1.00 – 1.50",
-        )
+        assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == ("1.25", "1.00 – 1.50")
         assert written(Spread(0.001, 0.001, 0.001, 1), MILLISECONDS) == ("1.00", "")
         assert written(None, MILLISECONDS).value == "–"
         assert written(None, Column("remarks"), text=True).value == ""
@@ -498,8 +495,7 @@ SOON = "tls", "uploads", "balance"
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in SOON else pytest.mark.full) for n in docs.MADE],
+    "name", [pytest.param(n, marks=() if n in SOON else pytest.mark.full) for n in docs.MADE]
 )
 def test_pages_say_what_the_results_have(name: str) -> None:
     """The sentence on a page is the one that its results make."""

@@ -35,10 +35,7 @@ class TestStart:
     def test_pages(self, name: str) -> None:
         all_ = {server.name: server for server in (*registry.WSGI, *registry.PROXIED)}
         (server,) = with_pages([_installed(all_[name])])
-        with (
-            _forgiving(server),
-            Running(server, target="/light") as running,
-        ):
+        with _forgiving(server), Running(server, target="/light") as running:
             assert running.processes()
             running.stop()
             assert running.left() == []
