@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from loadtests.servers.registry.server import Server
 
@@ -18,6 +19,7 @@ LOOPBACK = "127.0.0.1:{port}"
 GUNICORN = f"{{python}} -m gunicorn --bind {LOOPBACK}"
 GRANIAN = "{python} -m granian --interface wsgi --host 127.0.0.1 --port {port}"
 UWSGI = "{scripts}/uwsgi"
+WAITRESS = f"{{python}} -m waitress --listen {LOOPBACK}"
 
 
 def configured(file: str, **words: object) -> str:
@@ -49,14 +51,15 @@ def ours(
     mode: str,
     target: str = CALLABLE,
     options: str = "",
+    bind: str = LOOPBACK,
+    log: str = "--access-log off",
     extra: str = "",
-    compared: bool = True,
-    **more: str,
+    **fields: Any,
 ) -> Server:
-    """One of our modes; `name` goes behind ours, and `more` are arguments of `serve`."""
+    """One of our modes, served as `serve` says; `name` goes behind ours, `fields` are others."""
     extra = extra or ("gevent" if mode.startswith("gevent") else "")
-    command = serve(mode, target, options=options, **more)
-    return Server(f"poorhttp {name}", colour, command, "poorhttp", extra, compared)
+    command = serve(mode, target, bind, options, log)
+    return Server(f"poorhttp {name}", colour, command, "poorhttp", extra, **fields)
 
 
 def script(text: str) -> str:

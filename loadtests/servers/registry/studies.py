@@ -11,6 +11,7 @@ from loadtests.servers.registry.commands import (
     GUNICORN,
     LOOPBACK,
     MODULE,
+    WAITRESS,
     backend,
     configured,
     ours,
@@ -111,21 +112,14 @@ TEMPLATES: Sequence[Server] = (
         *(SOCKET, "listen.mode = 0666"),
     ),
 )
-_ORDERED = (FLOOR, *FILES, *CGI, *TEMPLATES)
-ORDERED: Sequence[Server] = [
-    next(one for one in _ORDERED if one.name == name)
-    for name in dict.fromkeys(one.name for one in _ORDERED)
-]
+# Of several of a name the first.
+_ORDERED = (FLOOR, *FILES, *CGI, *TEMPLATES)[::-1]
+ORDERED: Sequence[Server] = list({one.name: one for one in _ORDERED}.values())[::-1]
 """All that take part in `ordered`, each once: as it serves files, if it does."""
 
-[_GRANIAN] = chosen(SERVERS, ["granian 1 thread"])
 EIGHT_THREADS: Sequence[Server] = (
     *chosen(SERVERS, ("poorhttp threading 8", "gunicorn gthread 8", "waitress 8 threads")),
-    replace(
-        _GRANIAN,
-        name="granian 8 threads",
-        command=_GRANIAN.command.replace("threads 1", "threads 8"),
-    ),
+    LISTED["granian 1 thread"].varied("threads 1", "threads 8", name="granian 8 threads"),
     *chosen(SERVERS, ["uWSGI 8 threads"]),
 )
 """One process each."""
@@ -139,16 +133,10 @@ AUTO: Sequence[Server] = (
     Server("gunicorn", "#8c5a2b", f"{GUNICORN}{MODULE}", "gunicorn"),
     Server("gunicorn 5 × 4", "#c39a6b", f"{GUNICORN} -w 5 --threads 4{MODULE}", "gunicorn"),
     *chosen(SERVERS, ["granian"]),
-    replace(
-        LISTED["uWSGI 8 threads"],
-        name="uWSGI cheaper",
-        command=LISTED["uWSGI 8 threads"].command.replace(
-            "--threads 8", "--processes 8 --cheaper 2"
-        ),
+    LISTED["uWSGI 8 threads"].varied(
+        "--threads 8", "--processes 8 --cheaper 2", name="uWSGI cheaper"
     ),
-    Server(
-        *("waitress", "#c03a78", f"{{python}} -m waitress --listen {LOOPBACK}{MODULE}", "waitress")
-    ),
+    Server("waitress", "#c03a78", f"{WAITRESS}{MODULE}", "waitress"),
 )
 """Threads that follow the load, fixed numbers of them, and others by default or as advised."""
 
