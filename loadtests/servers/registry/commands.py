@@ -68,16 +68,15 @@ def script(text: str) -> str:
 
 
 def backend(name: str, bind: str, options: str = "") -> str:
-    """The part of a script that starts `single` and waits until it listens.
+    """The part of a script that starts `single` and waits until it listens."""
+    return begun(serve("single", bind=bind, options=f"{options} --pidfile"), name) + "; "
 
-    It has written its pidfile then.
-    """
+
+def begun(command: str, name: str) -> str:
+    """The part of a script that starts a server and waits for its pidfile, the last argument."""
     pidfile = f"{{folder}}/{name}.pid"
-    started = serve("single", bind=bind, options=f"{options} --pidfile {pidfile}")
-    return (
-        f"{started} & until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; "
-        "sleep 0.02; done; "
-    )
+    waits = f"until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done"
+    return f"{command} {pidfile} & {waits}"
 
 
 PHP_CHILDREN = 4

@@ -13,6 +13,7 @@ from loadtests.servers.registry.commands import (
     MODULE,
     WAITRESS,
     backend,
+    begun,
     configured,
     ours,
     php_fpm,
@@ -147,15 +148,13 @@ _FIRST = "127.0.0.1:{first}"
 
 def _limited(name: str, colour: str, application: str, package: str) -> Server:
     """nginx with `limit_conn` in front of a server, which has written its pidfile by then."""
-    pidfile = "{folder}/first.pid"
-    waits = f"until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done"
     proxy = nginx("", "", configured("nginx/limit-conn.conf", LIMITED=LIMITED))
     return replace(
         proxy,
         name=f"nginx limit_conn + {name}",
         colour=colour,
         # gunicorn listens a moment later.
-        command=script(f"{application} {pidfile} & {waits}; sleep 0.3; exec {proxy.command}"),
+        command=script(f"{begun(application, 'first')}; sleep 0.3; exec {proxy.command}"),
         package=package,
         programs=("sh", *proxy.programs),
     )
