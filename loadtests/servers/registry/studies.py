@@ -20,12 +20,11 @@ from loadtests.servers.registry.commands import (
     script,
     serve,
 )
-from loadtests.servers.registry.content import CONNECTIONS, PHP, nginx, programs
+from loadtests.servers.registry.content import CONNECTIONS, PHP, STATIC, nginx, programs
 from loadtests.servers.registry.content import SERVERS as CONTENT
 from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, chosen
-from loadtests.servers.registry.static import STATIC
 from loadtests.servers.registry.wsgi import SERVERS, WSGI, ours_serving
 
 _BACKENDS = range(4)
@@ -113,9 +112,11 @@ TEMPLATES: Sequence[Server] = (
         *(SOCKET, "listen.mode = 0666"),
     ),
 )
-# Of several of a name the first.
-_ORDERED = (FLOOR, *FILES, *CGI, *TEMPLATES)[::-1]
-ORDERED: Sequence[Server] = list({one.name: one for one in _ORDERED}.values())[::-1]
+_ORDERED = (FLOOR, *FILES, *CGI, *TEMPLATES)
+ORDERED: Sequence[Server] = [
+    next(one for one in _ORDERED if one.name == name)
+    for name in dict.fromkeys(one.name for one in _ORDERED)
+]
 """All that take part in `ordered`, each once: as it serves files, if it does."""
 
 EIGHT_THREADS: Sequence[Server] = (

@@ -52,7 +52,7 @@ WEBSOCKET: Sequence[Server] = (
     replace(LISTED["Werkzeug"], extra=_PACKAGE, application=SOCKETS),
     _granian(
         "granian ASGI",
-        f"--interface asgi {MODULE}",
+        f"--interface asgi{MODULE}",
         application=Application("loadtests/apps", "sockets_asgi", view=SOCKETS),
     ),
 )
