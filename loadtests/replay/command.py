@@ -253,10 +253,7 @@ def _measure(
         programs.path("strace")
     if options.h2 and (options.chain or options.websocket):
         raise LabError("--h2 is for requests and event streams")
-    name = store.now()
-    path = (options.output or store.new_path(name)).resolve()
-    keeping = store.Store(path, name)
-    keeping.study = NAME
+    keeping = store.begin(options.output, NAME)
     machine.allow_files(_connections(options) + 200)
     disturbance.adopt()
     with (
@@ -306,7 +303,7 @@ def _measure(
     report = sections(results)
     kind = "Load" if hasattr(options, "rate") else "Replay"
     title = f"{'Chain' if options.chain else kind}: {label}"
-    made = publish(options.page or path.with_suffix(".html"), title, report, results)
+    made = publish(options.page or keeping.path.with_suffix(".html"), title, report, results)
     code, lines = gate.run(results.samples[-1], report[0].answer, options, kind.lower())
     # Whoever reads it may have read enough after a line.
     print(f"{report[0].answer}\n\n{markdown.tables([replace(report[0], answer='', text=())])}")

@@ -22,6 +22,15 @@ UWSGI = "{scripts}/uwsgi"
 WAITRESS = f"{{python}} -m waitress --listen {LOOPBACK}"
 
 
+MODES = {
+    "single": "#0b4f9e",
+    "forking --workers 2": "#2ca6c4",
+    "threading --threads 8": "#1a7fb8",
+    "gevent": "#7cc7df",
+}
+"""Ours with usual numbers, and the colour of each."""
+
+
 def configured(file: str, **words: object) -> str:
     """A text of `configurations/`, with these values for its words in capitals.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from loadtests.programs import ROOT
 from loadtests.python_path import lab_folder
 from loadtests.servers.projects import DJANGO, Kind
+from loadtests.servers.registry import commands
 from loadtests.servers.registry.commands import LOOPBACK
 from loadtests.servers.registry.listed import listed
 from loadtests.servers.registry.server import Server
@@ -79,11 +80,6 @@ SERVE = replace(OURS, name="poorhttp serve", colour="#8a8f98", command=_COMMAND)
 SERVERS = (OURS, _ours("dev (full)", "#5b8fd0", "--autoreload full"), *_others())
 MODES = tuple(
     _ours(f"dev ({mode.split()[0]})", colour, f"--mode {mode}")
-    for mode, colour in (
-        ("single", "#0b4f9e"),
-        ("forking --workers 2", "#2ca6c4"),
-        ("threading --threads 8", "#1a7fb8"),
-        ("gevent", "#7cc7df"),
-    )
+    for mode, colour in commands.MODES.items()
 )
 EVERYONE = (*SERVERS, *MODES, SERVE)

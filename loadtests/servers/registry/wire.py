@@ -11,6 +11,7 @@ from loadtests.servers.registry.commands import (
     CALLABLE,
     GUNICORN,
     LOOPBACK,
+    MODES,
     MODULE,
     configured,
     ours,
@@ -61,6 +62,7 @@ WEBSOCKET: Sequence[Server] = (
 _CERTIFICATE, _KEY = "{folder}/cert.pem", "{folder}/key.pem"
 """Files that the study `tls` adds; `both.pem` has both."""
 _OURS_TLS = f"--tls-certificate {_CERTIFICATE} --tls-key {_KEY}"
+_TWO = {mode: MODES[mode] for mode in ("single", "threading --threads 8")}
 _GRANIAN_TLS = f"--ssl-certificate {_CERTIFICATE} --ssl-keyfile {_KEY}"
 TLS: Sequence[Server] = (
     *(
@@ -69,7 +71,7 @@ TLS: Sequence[Server] = (
             bind=f"https://{LOOPBACK}",
             tls=True,
         )
-        for mode, colour in (("single", "#0b4f9e"), ("threading --threads 8", "#1a7fb8"))
+        for mode, colour in _TWO.items()
     ),
     replace(nginx("nginx", "#2f7d32", configured("nginx/tls.conf")), tls=True),
     Server(
@@ -97,12 +99,7 @@ def http2(*, files: bool, secure: bool) -> Sequence[Server]:
     options = f"--http2 on {_OURS_TLS}" if secure else "--http2 on"
     modes = (
         ours(mode.split()[0], colour, mode, target, options, bind if secure else LOOPBACK)
-        for mode, colour in (
-            ("single", "#0b4f9e"),
-            ("forking --workers 2", "#2ca6c4"),
-            ("threading --threads 8", "#1a7fb8"),
-            ("gevent", "#7cc7df"),
-        )
+        for mode, colour in MODES.items()
     )
     granian = f"{_GRANIAN_TLS} " if secure else ""
     other = _granian("granian", f"--interface wsgi {granian}{_FOLDER if files else MODULE.strip()}")
@@ -170,7 +167,7 @@ _FLASK: dict[str, Any] = {
 COMPRESSED: Sequence[Server] = (
     *(
         ours(mode.split()[0], colour, mode, options="--compress on", application=RECORDS)
-        for mode, colour in (("single", "#0b4f9e"), ("threading --threads 8", "#1a7fb8"))
+        for mode, colour in _TWO.items()
     ),
     *(
         nginx(f"nginx, level {level}", colour, configured("nginx/gzip.conf", LEVEL=level))
