@@ -70,6 +70,14 @@ class Store:
             self._file.close()
 
 
+def begin(output: Path | None, study: str = "") -> Store:
+    """The store of a run that begins now: at `output`, or where results go otherwise."""
+    run = now()
+    made = Store((output or new_path(run)).resolve(), run)
+    made.study = study
+    return made
+
+
 def _cut_half_line(path: Path) -> None:
     """Takes away what a run wrote last that was cut off."""
     if path.is_file() and (text := path.read_bytes()) and not text.endswith(b"\n"):

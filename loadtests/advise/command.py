@@ -123,9 +123,7 @@ def _words(kind: str, known: Sequence[str]) -> Any:
 
 def run(options: argparse.Namespace, command: str) -> int:
     """Searches, tells the answers and makes the page; returns the exit code."""
-    name = store.now()
-    path = (options.output or store.new_path(name)).resolve()
-    keeping = store.Store(path, name)
+    keeping = store.begin(options.output)
     told: list[Section] = []
     try:
         return _advise(options, command, keeping, told)
@@ -134,9 +132,9 @@ def run(options: argparse.Namespace, command: str) -> int:
         if keeping.lost:
             print(f"{programs.NAME}: {keeping.lost}", file=sys.stderr)
         if keeping.records[1:]:
-            page = options.page or path.with_suffix(".html")
+            page = options.page or keeping.path.with_suffix(".html")
             publish(page, "Advice", told, Results(keeping.records))
-            print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+            print(f"raw results: {keeping.lost or keeping.path}", file=sys.stderr)
 
 
 def _advise(

@@ -82,7 +82,6 @@ class Bench:
     target: Target | Commands
     workload: Workload
     store: Store
-    experiment: str = EXPERIMENT
     samples: list[Sample] = field(default_factory=list)
 
     def take(
@@ -161,10 +160,7 @@ class Bench:
             requests=load.requests,
             rate=round(load.rate, 2),
             least_us=seen.times.get_min_value() if some else 0.0,
-            mean_us=load.mean_us,
-            p50_us=load.p50_us,
-            p99_us=load.p99_us,
-            max_us=load.max_us,
+            **{name: getattr(load, name) for name in ("mean_us", "p50_us", "p99_us", "max_us")},
             cpu_us=round(cpu / answered * 1e6, 2),
             delayed_us=round(delayed / answered * 1e6, 2),
             client_busy=round(client / elapsed, 3),
@@ -179,7 +175,7 @@ class Bench:
         del values["configuration"]
         self.store.add(
             "sample",
-            experiment=self.experiment,
+            experiment=EXPERIMENT,
             scenario=f"{sample.stage} {sample.connections}",
             server=sample.configuration.name,
             options=sample.configuration.values(),

@@ -19,5 +19,3 @@
 - `adverse`: such a process: clients that are dead, slow, or do not read.
 - `steady/`: such a process: clients that check every response.
 """
-
-from __future__ import annotations

@@ -1,13 +1,12 @@
 """Adverse clients: dead, slow, and those that do not read; a process, and its handle in the lab.
 
-`python -m loadtests.clients.adverse KIND PORT COUNT` connects them all, writes a line, and answers
-each line on its standard input with what has become of them, as JSON. It ends with its input.
-Clients that do nothing cost it nothing.
+`python -m loadtests.clients.adverse KIND PORT COUNT [renew]` connects them all, writes a line, and
+answers each line on its standard input with what has become of them, as JSON. It ends with its
+input. Clients that do nothing cost it nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
 import json
@@ -213,7 +212,7 @@ class AdverseClients(ClientProcess):
     def __init__(
         self, kind: str, port: int, count: int, *, renew: bool = False, core: int | None = None
     ) -> None:
-        arguments = [kind, str(port), str(count), *(["--renew"] if renew else [])]
+        arguments = [kind, str(port), str(count), *(["renew"] if renew else [])]
         super().__init__(f"{count:,} clients", "loadtests.clients.adverse", arguments, core)
         self.count = count
 
@@ -221,19 +220,11 @@ class AdverseClients(ClientProcess):
         return State(**self.ask("state"))
 
 
-def main() -> int:
+def main(kind: str, port: str, count: str, renew: str = "") -> int:
     """The command line; only the lab uses it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m loadtests.clients.adverse", description=__doc__
-    )
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("port", type=int)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--renew", action="store_true")
-    options = parser.parse_args()
     try:
-        allow_files(options.count + 50)
-        crowd = Clients(options.kind, options.port, options.count, options.renew)
+        allow_files(int(count) + 50)
+        crowd = Clients(kind, int(port), int(count), bool(renew))
         crowd.open()
     except LabError as error:
         print(error, flush=True)
@@ -244,4 +235,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadtests.clients import strict
-from loadtests.clients.strict import BadResponse, Closed, Response
+from loadtests.clients.strict import BadResponse, Closed
 from loadtests.errors import ServerFailure
 
 BODILESS = ("GET", "HEAD")
 """Methods whose requests have no Content-Length without a body."""
-
-# Answers to HTTP/1.0 may say so themselves.
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
 
 
 @functools.cache
@@ -58,8 +55,11 @@ def request_bytes(
 class Connection(strict.Connection):
     """Connects when made. OSError is the caller's; wrong HTTP raises ServerFailure.
 
-    `version` is that of the last answer, `0` or `1`. With `tls` any certificate is taken.
+    With `tls` any certificate is taken.
     """
+
+    # Answers to HTTP/1.0 may say so themselves.
+    status_line = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
 
     def __init__(
         self,
@@ -73,7 +73,6 @@ class Connection(strict.Connection):
         super().__init__((address, port), source, timeout)
         if tls:
             self.socket = unverified().wrap_socket(self.socket)
-        self.version = b"1"
 
     def fileno(self) -> int:
         """The socket, for those who wait for several."""
@@ -93,13 +92,3 @@ class Connection(strict.Connection):
             raise ServerFailure("it closed the connection instead of answering") from None
         except (BadResponse, AssertionError) as error:
             raise ServerFailure(str(error)) from None
-
-    def _head(self) -> Response:
-        if self.at_end():
-            raise Closed
-        line = self._line()
-        match = _STATUS_LINE.fullmatch(line)
-        if match is None:
-            raise BadResponse(f"a malformed status line: {line[:200]!r}")
-        self.version = match[1]
-        return Response(int(match[2]), (match[3] or b"").decode("latin-1"), self._fields())

@@ -12,13 +12,14 @@ import selectors
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from loadtests.clients.load import KINDS, counted
-from loadtests.clients.native.replay import Outcome, Request, Seen
+from loadtests.clients.native.replay import Outcome, Request, Seen, step
 from loadtests.errors import LabError
 from loadtests.measure import histogram
 
@@ -48,17 +49,37 @@ class Sent:
 
 
 class Client:
-    """What all of these loads share: outcomes, and waiting for sockets and moments."""
+    """What all of these loads share: outcomes, options of libcurl, waiting for sockets and moments.
+
+    Attributes:
+        closing: what is closed at the end: a server that is stopped waits for no stream.
+    """
 
     def __init__(self, moments: Sequence[float], core: int | None) -> None:
+        self.curl = _curl()
         if core is not None:
             os.sched_setaffinity(0, {core})
         self.errors, self.octets, self.outcomes = Counter[str](), 0, list[Outcome]()
         self.times = histogram.record([])
-        self.selector = selectors.EpollSelector()
-        self._due, self._used, self._answered = deque(moments), time.process_time(), 0
-        self.begun = time.monotonic()
-        self.over = self.begun + moments[-1]
+        self.selector, self.closing = selectors.EpollSelector(), ExitStack()
+        self._due, self._lasts, self._answered = deque(moments), moments[-1], 0
+
+    def run(self) -> tuple[Seen, list[dict[str, Any]]]:
+        """Sends all, and tells what became of them, and of what else such a load has."""
+        self._used, self.begun = time.process_time(), time.monotonic()
+        self.over = self.begun + self._lasts
+        with self.closing:
+            steps = self._run()
+            return self.seen(), steps
+
+    def _run(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def set(self, handle: Any, url: str, **more: Any) -> None:
+        """Sets the usual options of a handle, and more by their names."""
+        usual = {"URL": url, "PROXY": "", "IPRESOLVE": self.curl.IPRESOLVE_V4}
+        for name, value in {**usual, "SSL_VERIFYPEER": 0, "SSL_VERIFYHOST": 0, **more}.items():
+            handle.setopt(getattr(self.curl, name), value)
 
     def due(self) -> list[float]:
         """Moments that have come."""
@@ -116,7 +137,6 @@ class Transfers(Client):
         h2: bool = False,
         events: bool = False,
     ) -> None:
-        self.curl = _curl()
         super().__init__(moments, core)
         self._base, self._h2, self._events = base, h2, events
         self._requests = deque(enumerate(requests))
@@ -126,6 +146,7 @@ class Transfers(Client):
         self._active = [dict[Any, Sent]() for _ in self._multis]
         self._idle: list[Any] = []
         self.gaps = histogram.record([])
+        self.closing.callback(self._close)
 
     def _multi(self, number: int, connections: int) -> Any:
         multi = self.curl.CurlMulti()
@@ -146,20 +167,13 @@ class Transfers(Client):
         after = milliseconds / 1e3 if milliseconds >= 0 else float("inf")
         self._wakes[number] = time.monotonic() + after
 
-    def run(self) -> tuple[Seen, list[dict[str, Any]]]:
-        """Sends all, and tells what became of them; of event streams also the times between.
+    def _close(self) -> None:
+        for multi, active in zip(self._multis, self._active, strict=True):
+            for handle in active:
+                multi.remove_handle(handle)
+            multi.close()
 
-        Its connections are closed then: a server that is stopped waits for no stream.
-        """
-        try:
-            return self._run()
-        finally:
-            for multi, active in zip(self._multis, self._active, strict=True):
-                for handle in active:
-                    multi.remove_handle(handle)
-                multi.close()
-
-    def _run(self) -> tuple[Seen, list[dict[str, Any]]]:
+    def _run(self) -> list[dict[str, Any]]:
         waiting = deque[Sent]()
         while self.goes_on(len(waiting) + self._unanswered()):
             for due in self.due():
@@ -183,42 +197,29 @@ class Transfers(Client):
         left = [one for active in self._active for one in active.values() if not one.last]
         for one in (*left, *waiting):
             self.note(one, "timeout", answered=False)
-        steps = [{"link": "further events", "answered": self.gaps.total_count, "failed": 0}]
-        return self.seen(), [
-            one | {"times": histogram.encode(self.gaps)} for one in steps
-        ] * self._events
+        return [step("further events", self.gaps.total_count, 0, self.gaps)] * self._events
 
     def _unanswered(self) -> int:
         return sum(not one.last for active in self._active for one in active.values())
 
     def _begin(self, number: int, sent: Sent) -> None:
-        curl, handle, request = (
-            self.curl,
-            self._idle.pop() if self._idle else self.curl.Curl(),
-            sent.request,
-        )
+        handle = self._idle.pop() if self._idle else self.curl.Curl()
         handle.reset()
-        handle.setopt(curl.URL, self._base + request.target)
-        handle.setopt(curl.PATH_AS_IS, 1)
-        handle.setopt(curl.PROXY, "")
-        handle.setopt(curl.IPRESOLVE, curl.IPRESOLVE_V4)
-        handle.setopt(curl.SSL_VERIFYPEER, 0)
-        handle.setopt(curl.SSL_VERIFYHOST, 0)
-        version = curl.CURL_HTTP_VERSION_1_1
+        request, version = sent.request, "1_1"
         if self._h2:
-            tls = self._base.startswith("https")
-            version = (
-                curl.CURL_HTTP_VERSION_2TLS if tls else curl.CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
-            )
-            handle.setopt(curl.PIPEWAIT, 1)
-        handle.setopt(curl.HTTP_VERSION, version)
-        if request.body:
-            handle.setopt(curl.POSTFIELDS, request.body)
-        handle.setopt(curl.CUSTOMREQUEST, request.method)
-        handle.setopt(curl.NOBODY, request.method == "HEAD")
-        fields = [f"{name}: {value}" for name, value in request.headers]
-        handle.setopt(curl.HTTPHEADER, [*fields, "Expect:"])
-        handle.setopt(curl.WRITEFUNCTION, partial(self._take, sent))
+            version = "2TLS" if self._base.startswith("https") else "2_PRIOR_KNOWLEDGE"
+        self.set(
+            handle,
+            self._base + request.target,
+            PATH_AS_IS=1,
+            PIPEWAIT=int(self._h2),
+            HTTP_VERSION=getattr(self.curl, f"CURL_HTTP_VERSION_{version}"),
+            **({"POSTFIELDS": request.body} if request.body else {}),
+            CUSTOMREQUEST=request.method,
+            NOBODY=request.method == "HEAD",
+            HTTPHEADER=[*(f"{name}: {value}" for name, value in request.headers), "Expect:"],
+            WRITEFUNCTION=partial(self._take, sent),
+        )
         self._active[number][handle] = sent
         self._multis[number].add_handle(handle)
 
@@ -240,10 +241,8 @@ class Transfers(Client):
         while queued:
             queued, right, wrong = multi.info_read()
             for handle in right:
-                sent, status = (
-                    self._active[number].pop(handle),
-                    handle.getinfo(self.curl.RESPONSE_CODE),
-                )
+                sent = self._active[number].pop(handle)
+                status = handle.getinfo(self.curl.RESPONSE_CODE)
                 spoken = handle.getinfo(self.curl.INFO_HTTP_VERSION)
                 good = status < 400 or status == sent.request.status
                 if self._h2 and spoken != self.curl.CURL_HTTP_VERSION_2:
@@ -286,31 +285,18 @@ class Messages(Client):
         *,
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
-        self.curl, self._text = _curl(), text
+        super().__init__(moments, core)
+        self._text, self._failed = text, 0
         self._fields = [f"{name}: {value}" for name, value in headers]
         self._handshakes = histogram.record([])
         self._opened = deque[tuple[Any, deque[Sent]]]()
-        self._failed = 0
         for _ in range(connections):
             self._open(url)
-        super().__init__(moments, core)
-        for handle, sent in self._opened:
-            fd = handle.getinfo(self.curl.ACTIVESOCKET)
-            self.selector.register(fd, selectors.EVENT_READ, (handle, sent))
 
     def _open(self, url: str) -> None:
         handle, begun = self.curl.Curl(), time.monotonic()
-        for option, value in (
-            (self.curl.URL, url),
-            (self.curl.PROXY, ""),
-            (self.curl.IPRESOLVE, self.curl.IPRESOLVE_V4),
-            (self.curl.SSL_VERIFYPEER, 0),
-            (self.curl.SSL_VERIFYHOST, 0),
-            (self.curl.CONNECT_ONLY, 2),
-            (self.curl.HTTPHEADER, self._fields),
-            (self.curl.TIMEOUT, int(PATIENCE)),
-        ):
-            handle.setopt(option, value)
+        options = {"CONNECT_ONLY": 2, "HTTPHEADER": self._fields, "TIMEOUT": int(PATIENCE)}
+        self.set(handle, url, **options)
         try:
             handle.perform()
         except self.curl.error as error:
@@ -319,17 +305,13 @@ class Messages(Client):
                 raise LabError(f"{url}: no WebSocket: {error.args[1]}") from None
             return
         self._handshakes.record_value(max(round((time.monotonic() - begun) * 1e6), 1))
-        self._opened.append((handle, deque()))
+        sent = deque[Sent]()
+        self._opened.append((handle, sent))
+        self.closing.callback(handle.close)
+        socket = handle.getinfo(self.curl.ACTIVESOCKET)
+        self.selector.register(socket, selectors.EVENT_READ, (handle, sent))
 
-    def run(self) -> tuple[Seen, list[dict[str, Any]]]:
-        """Sends all, and tells what became of them and of the handshakes; closes all."""
-        try:
-            return self._run()
-        finally:
-            for handle, _ in self._opened:
-                handle.close()
-
-    def _run(self) -> tuple[Seen, list[dict[str, Any]]]:
+    def _run(self) -> list[dict[str, Any]]:
         while self.goes_on(sum(len(sent) for _, sent in self._opened)):
             for due in self.due():
                 self._send(Sent(due))
@@ -338,9 +320,7 @@ class Messages(Client):
         for _, sent in self._opened:
             for one in sent:
                 self.note(one, "timeout", answered=False)
-        times = {"times": histogram.encode(self._handshakes)}
-        step = {"link": "handshake", "answered": self._handshakes.total_count}
-        return self.seen(), [step | {"failed": self._failed} | times]
+        return [step("handshake", self._handshakes.total_count, self._failed, self._handshakes)]
 
     def _send(self, one: Sent) -> None:
         if not self._opened:

@@ -83,12 +83,10 @@ def odd(number: int) -> int:
     return 1 + 2 * number
 
 
-def flood(name: str, what: str, bytes_of: bytes, opening: bytes = b"", *, first: int = 0) -> Attack:
-    """Frames that bring nothing, all alike; `first` of the allowance is used up before."""
-    borne = FRAMES - 100 - first
-    return Attack(
-        name, lambda _: bytes_of, borne, ENHANCE_YOUR_CALM, f"too many {what}", FRAMES, opening
-    )
+def flood(name: str, what: str, bytes_of: bytes, opening: bytes = b"") -> Attack:
+    """Frames that bring nothing, all alike."""
+    reason, borne = f"too many {what}", FRAMES - 100
+    return Attack(name, lambda _: bytes_of, borne, ENHANCE_YOUR_CALM, reason, FRAMES, opening)
 
 
 def resets(
@@ -100,14 +98,13 @@ def resets(
 
 
 def made_to_reset(name: str, behind: Callable[[int], bytes]) -> Attack:
-    """Requests that the server resets because of a frame behind each."""
+    """Requests that the server resets because of a frame behind each, or the client itself."""
     return resets(name, lambda n: request(odd(n)) + behind(odd(n)))
 
 
 def malformed(name: str, unit: Callable[[int], bytes]) -> Attack:
     """Requests that are answered with 400."""
-    reason = "too many malformed requests"
-    borne = RESETS - 100
+    reason, borne = "too many malformed requests", RESETS - 100
     return Attack(name, unit, borne, ENHANCE_YOUR_CALM, reason, RESETS, waits=True)
 
 
@@ -138,15 +135,7 @@ ANSWERED = request(1) + reset(1)
 """A stream that has ended."""
 
 ATTACKS = (
-    Attack(
-        "rapid reset (CVE-2023-44487)",
-        lambda n: request(odd(n)) + reset(odd(n)),
-        RESETS - 100,
-        ENHANCE_YOUR_CALM,
-        "too many streams that were reset",
-        RESETS,
-        NO_WINDOW,
-    ),
+    made_to_reset("rapid reset (CVE-2023-44487)", reset),
     made_to_reset("WINDOW_UPDATE of 0 (CVE-2025-8671)", lambda stream: window_update(stream, 0)),
     made_to_reset("a window over 2^31 - 1", lambda stream: window_update(stream, LARGEST)),
     made_to_reset("DATA after the end", lambda stream: frame(DATA, 0, stream, b"a")),

@@ -102,9 +102,7 @@ class World:
                         await asyncio.wait_for(writer.wait_closed(), 1)
 
     def fault(self, what: str, error: Exception, *, tls: bool) -> None:
-        kind = (
-            f"{str(error) or type(error).__name__}{' (at the end)' if self.over.is_set() else ''}"
-        )
+        kind = (str(error) or type(error).__name__) + " (at the end)" * self.over.is_set()
         self.faults[what] += 1
         if len(self.shown) < 100:
             sent = f"{what}{' over TLS' if tls else ''}"

@@ -19,7 +19,7 @@ from loadtests.measure.waiting import HANG
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)")
+STATUS_LINE = re.compile(rb"HTTP/1\.(1) ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)")
 FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*?)[ \t]*")
 
 
@@ -63,10 +63,12 @@ class Connection:
 
     `source` is the address that it comes from, if that matters: this machine has all of
     127.0.0.0/8. `was_reset` says that the server has ended the connection by a reset. `portion` is
-    how much is received at once.
+    how much is received at once. `version` is that of the last answer: `1`, and where `status_line`
+    allows it `0`.
     """
 
     portion = 65_536
+    status_line = STATUS_LINE
     #: What the requests of `send_request` have as Host.
     host = "test"
 
@@ -78,7 +80,7 @@ class Connection:
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
-        self.was_reset = False
+        self.was_reset, self.version = False, b"1"
         try:
             if source:
                 # Else the kernel reserves a port for all destinations and runs out of them early.
@@ -242,10 +244,11 @@ class Connection:
         if self.at_end():
             raise Closed
         line = self._line()
-        match = STATUS_LINE.fullmatch(line)
+        match = self.status_line.fullmatch(line)
         if match is None:
-            raise BadResponse(f"a malformed status line: {line!r}")
-        return Response(int(match[1]), match[2].decode("latin-1"), self._fields())
+            raise BadResponse(f"a malformed status line: {line[:200]!r}")
+        self.version = match[1]
+        return Response(int(match[2]), (match[3] or b"").decode("latin-1"), self._fields())
 
     def _body(self, response: Response, method: str) -> None:
         """RFC 9112 section 6.3, in its order."""

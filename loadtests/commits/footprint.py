@@ -18,7 +18,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,8 @@ from loadtests.measure.resources import parse_smaps_rollup
 from loadtests.reporting.model import MIB
 from loadtests.servers.registry import SERVERS, Server, missing
 from loadtests.servers.registry.commands import ours
+from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.server import chosen
-from loadtests.servers.registry.wsgi import WSGI
 from loadtests.servers.running import Running
 from loadtests.studies.bench.scenarios import LIGHT
 
@@ -45,10 +44,7 @@ MODES = (
 PEERS = (
     *chosen(SERVERS, ("bjoern", "fastwsgi", "granian", "waitress 8 threads")),
     *chosen(SERVERS, ("gunicorn gthread 8", "gunicorn sync 4", "gunicorn gevent")),
-    *(
-        replace(one, name="uWSGI 4 processes", command=one.command.replace("ses 2", "ses 4"))
-        for one in chosen(WSGI, ("uWSGI 2 processes",))
-    ),
+    LISTED["uWSGI 2 processes"].varied("ses 2", "ses 4", name="uWSGI 4 processes"),
 )
 BARE = "bare interpreter"
 AT = " @ "

@@ -13,8 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from loadtests.commits import builds
 from loadtests.commits.builds import Build
 from loadtests.errors import ServerFailure
 from loadtests.servers.certificate import certificate
+from loadtests.servers.poorhttp_server import PoorhttpServer
 
 MODES = ("single", "forking", "threading", "gevent")
 
@@ -39,9 +39,8 @@ def application(environ, start_response):
 FILE = b"0123456789abcde\n" * 94
 POST = b"name=value&" * 93
 
-START_SECONDS = 120.0
-"""Under callgrind everything takes fifty times as long."""
 ANSWER_SECONDS = 60.0
+"""Under callgrind everything takes fifty times as long."""
 
 
 class Subject(NamedTuple):
@@ -119,16 +118,15 @@ def count(build: Build, mode: str, requests: int, rounds: int) -> dict[str, list
 class Counted:
     """A server under callgrind, which is idle between the calls."""
 
-    def __init__(self, folder: Path, process: int, ports: list[int]) -> None:
-        self._folder = folder
-        self._process = process
-        self._ports = ports
+    def __init__(self, folder: Path, server: PoorhttpServer) -> None:
+        self._folder, self._server = folder, server
 
     def ask(self, subject: Subject, times: int) -> None:
         """Send so many requests, each after the answer to the one before."""
         tls = subject.handshake
         for _ in range(times if tls else 1):
-            with Connection(self._ports[tls], ANSWER_SECONDS, tls=tls) as connection:
+            port = self._server.ports["https" if tls else "http"]
+            with Connection(port, ANSWER_SECONDS, tls=tls) as connection:
                 for _ in range(1 if tls else times):
                     [answer] = connection.ask(subject.octets)
                     if answer.status != 200:
@@ -148,7 +146,7 @@ class Counted:
     def _control(self, word: str) -> None:
         """Have callgrind set its counters to zero, or write them down."""
         done = subprocess.run(
-            ["callgrind_control", word, str(self._process)],
+            ["callgrind_control", word, str(self._server.main)],
             capture_output=True,
             text=True,
             check=False,
@@ -167,60 +165,18 @@ def served(build: Build, mode: str) -> Iterator[Counted]:
         (folder / "files" / "page.txt").write_bytes(FILE)
         for file, text in certificate().items():
             (folder / file).write_text(text, encoding="ascii")
-        command = [programs.path("valgrind"), "--tool=callgrind", "--quiet"]
-        command += [f"--callgrind-out-file={folder}/callgrind.%p", sys.executable]
-        command += ["-m", "poorhttp", "serve", str(folder / "hello.py:application")]
-        command += [
-            "--mode",
-            mode,
-            "--workers",
-            "1",
-            "--supervisor",
-            "off",
-            "--static",
-            f"/files={folder}/files",
-        ]
-        command += ["--bind", "127.0.0.1:0", "--bind", "https://127.0.0.1:0"]
-        command += ["--tls-certificate", str(folder / "cert.pem")]
-        command += ["--tls-key", str(folder / "key.pem")]
-        said = folder / "output"
-        with said.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=build.environ(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            ports = _until(lambda: _ports(said), process, said)
-            yield Counted(folder, process.pid, ports)
-        finally:
-            process.terminate()
-            try:
-                process.wait(START_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _ports(said: Path) -> list[int]:
-    """The ports of the ready line, first that without TLS."""
-    text = said.read_text(encoding="utf-8", errors="replace")
-    ready = re.search(r"^poorhttp .* listening on .*$", text, re.M)
-    found = re.findall(r"(https?)://127\.0\.0\.1:(\d+)", ready[0]) if ready else []
-    return [int(port) for _, port in sorted(found)]
-
-
-def _until(
-    condition: Callable[[], list[int]], process: subprocess.Popen[bytes], said: Path
-) -> list[int]:
-    """What a condition finds, as soon as it finds anything. Raises ServerFailure."""
-    deadline = time.monotonic() + START_SECONDS
-    while not (found := condition()):
-        if process.poll() is not None or time.monotonic() > deadline:
-            text = said.read_text(encoding="utf-8", errors="replace").strip()
-            raise ServerFailure(f"the server does not start under callgrind: {text[-300:]}")
-        time.sleep(0.05)
-    return found
+        options = f"--mode {mode} --workers 1 --supervisor off --bind https://127.0.0.1:0"
+        with PoorhttpServer(
+            str(folder / "hello.py:application"),
+            *options.split(),
+            *("--tls-certificate", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")),
+            *("--static", f"/files={folder}/files"),
+            environ=build.environ(),
+            # Not that of the lab, in which Python would find this clone's server first.
+            folder=folder,
+            launcher=(
+                *(programs.path("valgrind"), "--tool=callgrind", "--quiet"),
+                f"--callgrind-out-file={folder}/callgrind.%p",
+            ),
+        ) as server:
+            yield Counted(folder, server)

@@ -22,7 +22,7 @@ from typing import Any
 
 from loadtests.clients.connection import unverified
 from loadtests.clients.load import Load
-from loadtests.clients.native.replay import Outcome, Seen
+from loadtests.clients.native.replay import Outcome, Seen, step
 from loadtests.errors import LabError
 from loadtests.measure import histogram
 
@@ -234,6 +234,5 @@ def drive(
     for number, link in enumerate(links):
         times = [one.times[number] * 1e6 for one in visits if len(one.times) > number]
         failed = sum(len(one.times) == number for one in visits if one.failed)
-        found = histogram.encode(histogram.record(times))
-        steps.append({"link": str(link), "answered": len(times), "failed": failed, "times": found})
+        steps.append(step(str(link), len(times), failed, histogram.record(times)))
     return Seen(load, histogram.record(v.took * 1e6 for v in whole), len(whole), outcomes), steps

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from loadtests import programs, store
 from loadtests.advise.workload import timed
@@ -43,8 +43,8 @@ SEED = 1
 MOST = 5_000_000
 COUNTED = 2.0
 """Seconds of the load in which system calls are counted."""
-Drive = Callable[[Place, float], tuple[Seen, dict[str, Any]]]
-"""Sends the requests that are due in so many seconds."""
+Told: TypeAlias = tuple[Seen, dict[str, Any]]
+"""What became of what was sent, and what else is stored."""
 
 
 def add(commands: Any) -> None:
@@ -142,123 +142,79 @@ def arrivals(first: float, last: float, seconds: float) -> list[float]:
 
 
 def _load(options: argparse.Namespace, command: str) -> int:
-    if not options.rate:
-        return _closed(options, command)
-    first, last = options.rate
-    moments = arrivals(first, last, options.seconds)
-    rates = f"{first:g}" if first == last else f"{first:g}–{last:g}"
+    closed = not options.rate
+    if closed and (options.chain or options.events or options.websocket or options.h2):
+        raise LabError("this load needs a --rate")
+    first, last = options.rate or (0.0, 0.0)
+    moments = [] if closed else arrivals(first, last, options.seconds)
+    pace = f"{first:g}/s" if first == last else f"{first:g}–{last:g}/s"
     if options.chain:
         server.check_no_path(options, options.chain)
         links = [link.headed(options.headers) for link in chain.read(options.chain)]
-
-        def visit(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
-            where, due = (place.address, place.port), _until(moments, lasts)
-            many, core, tls = _connections(options), place.core, place.tls
-            seen, steps = chain.drive(where, place.host, links, due, many, core, tls=tls)
-            return seen, {"steps": steps, "what": "visits"}
-
-        label = f"{server.name(options)}, {options.chain.name}, {rates}/s"
-        return _measure(options, command, label, moments, visit, links[0].target)
+        label = f"{server.name(options)}, {options.chain.name}, {pace}"
+        return _measure(options, command, label, moments, links=links)
     asked = server.asked(options)
-    label = f"{server.name(options)}, {asked.words}, {rates}/s"
-    if options.websocket:
-
-        def talk(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
-            url = f"ws{'s' * place.tls}://{place.host}{asked.first.target}"
-            many, due = _connections(options), _until(moments, lasts)
-            messages = curl.Messages(
-                url, options.message, due, many, place.core, headers=options.headers
-            )
-            seen, steps = messages.run()
-            return seen, {"steps": steps, "what": "messages"}
-
-        return _measure(options, command, f"{label}, WebSocket", moments, talk, "/")
+    if closed:
+        pace = f"{_connections(options)} connections"
+    label = f"{server.name(options)}, {asked.words}, {pace}"
     turns = asked.requests
-    requests = [turns[number % len(turns)] for number in range(len(moments))]
-    return _send(options, command, label, moments, requests)
-
-
-def _closed(options: argparse.Namespace, command: str) -> int:
-    """Connections that ask again as soon as they are answered."""
-    if options.chain or options.events or options.websocket or options.h2:
-        raise LabError("this load needs a --rate")
-    workload, many = server.asked(options), _connections(options)
-    asked = [one.headed(options.headers) for one in workload.requests]
-
-    def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
-        if place.tls:
-            raise LabError("https needs a --rate")
-        how: dict[str, Any] = {"host": place.address, "core": place.core, "outcomes": True}
-        hosted = [one.hosted(place.host) for one in asked]
-        seen = replay.drive(place.port, lasts, many, hosted, **how)
-        return _told(seen, asked, closed=True)
-
-    label = f"{server.name(options)}, {workload.words}, {many} connections"
-    return _measure(options, command, label, (), drive, asked[0].target)
+    if moments and not options.websocket:
+        turns = [turns[number % len(turns)] for number in range(len(moments))]
+    return _measure(options, command, label, moments, turns)
 
 
 def _replay(options: argparse.Namespace, command: str) -> int:
     server.check_no_path(options, options.log)
-    placed, left_out = timed(options.log)
-    lines = len(placed)
-    placed = [one for one in placed if one[0] < options.seconds]
+    recorded, left_out = timed(options.log)
+    placed = [one for one in recorded if one[0] < options.seconds]
     moments = [moment / options.speed for moment, _ in placed]
     label = f"{server.name(options)}, {options.log.name}"
     label += f" × {options.speed:g}" if options.speed != 1 else ""
-    requests = [request for _, request in placed]
-    return _send(options, command, label, moments, requests, left_out=left_out, lines=lines)
+    requests, lines = [request for _, request in placed], len(recorded)
+    return _measure(options, command, label, moments, requests, left_out=left_out, lines=lines)
 
 
-def _send(
+def _drive(
     options: argparse.Namespace,
-    command: str,
-    label: str,
     moments: Sequence[float],
     requests: Sequence[Request],
-    **more: Any,
-) -> int:
-    """Measures requests, each at its moment."""
-    requests = [one.headed(options.headers) for one in requests]
-
-    def drive(place: Place, lasts: float) -> tuple[Seen, dict[str, Any]]:
-        due = _until(moments, lasts)
-        hosted = [one.hosted(place.host) for one in requests[: len(due)]]
-        how: dict[str, Any] = {"moments": due, "core": place.core}
-        many = _connections(options)
-        if place.tls or options.h2 or options.events:
-            base = f"http{'s' * place.tls}://{place.host}"
-            how |= {"h2": options.h2, "events": options.events, "connections": many}
-            seen, steps = curl.Transfers(base, requests[: len(due)], **how).run()
-            seen, told = _told(seen, requests)
-            if options.events:
-                told = {"steps": steps, "what": "streams"}
-            return seen, more | told
-        seconds = due[-1] + 0.1
-        seen = replay.drive(place.port, seconds, many, hosted, host=place.address, **how)
-        seen, told = _told(seen, requests)
-        return seen, more | told
-
-    label += ", HTTP/2" * options.h2 + ", events" * options.events
-    first = requests[0].target if requests and not options.events else "/"
-    return _measure(options, command, label, moments, drive, first)
-
-
-def _told(
-    seen: Seen, requests: Sequence[Request], *, closed: bool = False
-) -> tuple[Seen, dict[str, Any]]:
-    """What became of requests, and what is stored of each path; `answers` may be wrong ones."""
-    found, steps = outcomes.told(seen, requests, closed=closed)
-    return found, {"answers": seen.load.requests} | ({"steps": steps} if steps else {})
-
-
-def _until(moments: Sequence[float], lasts: float) -> Sequence[float]:
-    """The moments in the first `lasts` seconds."""
-    return moments[: bisect_right(moments, lasts)]
+    links: Sequence[chain.Link],
+    place: Place,
+    lasts: float,
+) -> Told:
+    """Sends what is due in so many seconds, or as fast as it is answered."""
+    due = moments[: bisect_right(moments, lasts)]
+    many, core, secure = _connections(options), place.core, "s" * place.tls
+    if links:
+        where = place.address, place.port
+        seen, steps = chain.drive(where, place.host, links, due, many, core, tls=place.tls)
+        return seen, {"steps": steps, "what": "visits"}
+    if options.websocket:
+        url, text = f"ws{secure}://{place.host}{requests[0].target}", options.message
+        seen, steps = curl.Messages(url, text, due, many, core, headers=options.headers).run()
+        return seen, {"steps": steps, "what": "messages"}
+    closed = not moments
+    asked = requests if closed else requests[: len(due)]
+    if closed and place.tls:
+        raise LabError("https needs a --rate")
+    if place.tls or options.h2 or options.events:
+        how = {"h2": options.h2, "events": options.events}
+        base = f"http{secure}://{place.host}"
+        seen, steps = curl.Transfers(base, asked, due, many, core, **how).run()
+    else:
+        hosted, steps = [one.hosted(place.host) for one in asked], []
+        at: dict[str, Any] = {"host": place.address, "core": core}
+        at |= {"outcomes": True} if closed else {"moments": due}
+        seconds = lasts if closed else due[-1] + 0.1
+        seen = replay.drive(place.port, seconds, many, hosted, **at)
+    # Of requests what became of each path; `answers` may be wrong ones.
+    found, paths = outcomes.told(seen, requests, closed=closed)
+    if options.events:
+        return found, {"steps": steps, "what": "streams"}
+    return found, {"answers": seen.load.requests} | ({"steps": paths} if paths else {})
 
 
-def _system_calls(
-    server: Processes | None, drive: Callable[[], tuple[Seen, dict[str, Any]]]
-) -> dict[str, Any]:
+def _system_calls(server: Processes | None, drive: Callable[[], Told]) -> dict[str, Any]:
     """Counts the system calls of the server while it is loaded again; why not, if that fails."""
     try:
         if server is None:
@@ -274,13 +230,19 @@ def _measure(
     command: str,
     label: str,
     moments: Sequence[float],
-    drive: Drive,
-    target: str,
+    requests: Sequence[Request] = (),
+    links: Sequence[chain.Link] = (),
+    **more: Any,
 ) -> int:
-    """Has something sent at each moment, tells the outcome and makes the page; the exit code.
-
-    A server that is started has to answer `target` before.
-    """
+    """Has something sent at each moment, tells the outcome and makes the page; the exit code."""
+    requests = [one.headed(options.headers) for one in requests]
+    label += (
+        ", WebSocket" * options.websocket + ", HTTP/2" * options.h2 + ", events" * options.events
+    )
+    # What a server that is started has to answer before.
+    targets = [link.target for link in links] + [request.target for request in requests[:1]]
+    target = "/" if options.events or options.websocket or not targets else targets[0]
+    drive = partial(_drive, options, moments, requests, links)
     if closed := not getattr(options, "rate", True):
         lasts = options.seconds
     elif moments:
@@ -291,10 +253,7 @@ def _measure(
         programs.path("strace")
     if options.h2 and (options.chain or options.websocket):
         raise LabError("--h2 is for requests and event streams")
-    name = store.now()
-    path = (options.output or store.new_path(name)).resolve()
-    keeping = store.Store(path, name)
-    keeping.study = NAME
+    keeping = store.begin(options.output, NAME)
     machine.allow_files(_connections(options) + 200)
     disturbance.adopt()
     with (
@@ -309,11 +268,11 @@ def _measure(
         progress.say(f"{label}: {many}, {lasts:,.0f} s from {time.strftime('%X')}")
         progress.begin(f"{label}, {lasts:,.0f} s")
         with server.Usage(processes, elsewhere=not place.is_here) as usage:
-            seen, more = drive(place, lasts)
+            seen, told = drive(place, lasts)
         progress.step(label, f"{seen.load.requests:,} answered")
         if options.system_calls:
             first = moments[0] if moments else 0.0
-            more |= _system_calls(processes, partial(drive, place, min(lasts, first + COUNTED)))
+            told |= _system_calls(processes, partial(drive, place, min(lasts, first + COUNTED)))
         due = len(moments)
         if closed:
             due = seen.load.requests + sum(seen.load.errors.values())
@@ -338,15 +297,16 @@ def _measure(
             windows=windows(lasts, seen.outcomes),
             **usage.record,
             **more,
+            **told,
         )
     results = Results(keeping.records)
-    told = sections(results)
+    report = sections(results)
     kind = "Load" if hasattr(options, "rate") else "Replay"
     title = f"{'Chain' if options.chain else kind}: {label}"
-    made = publish(options.page or path.with_suffix(".html"), title, told, results)
-    code, lines = gate.run(results.samples[-1], told[0].answer, options, kind.lower())
+    made = publish(options.page or keeping.path.with_suffix(".html"), title, report, results)
+    code, lines = gate.run(results.samples[-1], report[0].answer, options, kind.lower())
     # Whoever reads it may have read enough after a line.
-    print(f"{told[0].answer}\n\n{markdown.tables([replace(told[0], answer='', text=())])}")
+    print(f"{report[0].answer}\n\n{markdown.tables([replace(report[0], answer='', text=())])}")
     if lines:
         print("\n".join(["", *lines]))
     return code or int(not made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from loadtests.measure import disturbance, histogram
@@ -71,123 +72,122 @@ def values(sample: Record) -> dict[str, float]:
         for name, share in LATENCIES.items()
         if sample["requests"]
     }
-    failed = sum(sample["errors"].values())
     found["rate"] = answered_rate(sample)
-    found["failed"] = failed / max(sample["due"], 1) * 100
+    found["failed"] = sum(sample["errors"].values()) / max(sample["due"], 1) * 100
     _, cpu, pss = used(sample)
     used_ = {"cpu": cpu, "memory": pss and pss * MIB}
     return found | {name: value for name, value in used_.items() if value is not None}
 
 
-def _doubt(sample: Record, one: Condition, known: dict[str, float]) -> str:
-    """Why a condition whose quantity is known is not to be told; empty if it is."""
-    holds = one.is_beyond(known[one.name])
-    if one.name in LATENCIES:
-        # The share beyond it is at least one request.
-        least = round(1 / (1 - LATENCIES[one.name]))
-        if sample["requests"] < least:
-            return f"of {sample['requests']:,} requests; {one.name} takes {least:,}"
-        if not holds and known["failed"] > MOST_FAILED:
-            return f"but {brief(known['failed'])} % failed"
-    if holds and one.name != "failed" and disturbance.warning([sample]):
-        return "but the machine was busy"
-    return ""
-
-
-def judged(sample: Record, conditions: Sequence[Condition]) -> list[tuple[Condition, str]]:
-    """Each condition, and whether it holds.
+@dataclass
+class Gate:
+    """A load and its conditions. `known` are its values, `judged` whether each condition holds.
 
     On a busy machine only that it does not is told, and of a latency only where enough requests
     were answered, and that it does not hold where few failed.
     """
-    known, told = values(sample), []
-    for one in conditions:
-        unsure = one.name not in known or bool(_doubt(sample, one, known))
-        holds = not unsure and one.is_beyond(known[one.name])
-        told.append((one, UNKNOWN if unsure else HOLDS if holds else FAILS))
-    return told
 
+    sample: Record
+    conditions: Sequence[Condition]
+    strict: bool = False
 
-def _measured(sample: Record, one: Condition, known: dict[str, float]) -> str:
-    """What was measured of the quantity of a condition, in words."""
-    value = known.get(one.name)
-    if value is None:
-        return f"{one.name} is not known"
-    unit = {"/s": " requests a second", "us": " µs a request"}.get(UNITS[one.name])
-    told = f"{one.name} is {brief(value)}{unit or f' {UNITS[one.name]}'}"
-    if one.name == "failed":
-        told += f": {sum(sample['errors'].values()):,} of {sample['due']:,}"
-    return told
+    def __post_init__(self) -> None:
+        self.known = values(self.sample)
+        self.judged = [
+            (one, UNKNOWN if self._doubt(one) else HOLDS if self._holds(one) else FAILS)
+            for one in self.conditions
+        ]
 
+    def _holds(self, one: Condition) -> bool:
+        return one.is_beyond(self.known[one.name])
 
-def exit_code(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> int:
-    """Returns that of the conditions; else 1 if no answer was right, or the server has ended."""
-    code = thresholds.exit_code({outcome for _, outcome in judged}, strict=strict)
-    return code or int(not sample["requests"] or bool(sample.get("server_ended")))
+    def _doubt(self, one: Condition) -> str:
+        """Why a condition is not to be told; empty if it is."""
+        if one.name not in self.known:
+            return "not known"
+        holds = self._holds(one)
+        if one.name in LATENCIES:
+            # The share beyond it is at least one request.
+            least = round(1 / (1 - LATENCIES[one.name]))
+            if self.sample["requests"] < least:
+                return f"of {self.sample['requests']:,} requests; {one.name} takes {least:,}"
+            if not holds and self.known["failed"] > MOST_FAILED:
+                return f"but {brief(self.known['failed'])} % failed"
+        if holds and one.name != "failed" and disturbance.warning([self.sample]):
+            return "but the machine was busy"
+        return ""
 
+    def _measured(self, one: Condition) -> str:
+        """What was measured of the quantity of a condition, in words."""
+        if one.name not in self.known:
+            return f"{one.name} is not known"
+        unit = {"/s": " requests a second", "us": " µs a request"}.get(UNITS[one.name])
+        told = f"{one.name} is {brief(self.known[one.name])}{unit or f' {UNITS[one.name]}'}"
+        if one.name == "failed":
+            told += f": {sum(self.sample['errors'].values()):,} of {self.sample['due']:,}"
+        doubt = self._doubt(one)
+        return f"{told}, {doubt}" if doubt else told
 
-def words(sample: Record, judged: Sequence[tuple[Condition, str]], *, strict: bool) -> list[str]:
-    """What became of each condition, with what was measured, and the exit code."""
-    lines, known = [], values(sample)
-    for one, outcome in judged:
-        told = _measured(sample, one, known)
-        if outcome == UNKNOWN and one.name in known:
-            told += f", {_doubt(sample, one, known)}"
-        lines.append(f"{_WORDS[outcome]}: {one.text} ({told})")
-    code, stricter = (exit_code(sample, judged, strict=way) for way in (strict, True))
-    if lines:
+    def code(self, *, strict: bool) -> int:
+        """That of the conditions; else 1 if no answer was right, or the server has ended."""
+        code = thresholds.exit_code({outcome for _, outcome in self.judged}, strict=strict)
+        return code or int(not self.sample["requests"] or bool(self.sample.get("server_ended")))
+
+    def words(self) -> list[str]:
+        """What became of each condition, with what was measured, and the exit code."""
+        lines = [
+            f"{_WORDS[outcome]}: {one.text} ({self._measured(one)})" for one, outcome in self.judged
+        ]
+        code, stricter = (self.code(strict=way) for way in (self.strict, True))
         more = f"; with --strict it is {stricter}" if stricter != code else ""
-        lines.append(f"exit code {code}{more}")
-    return lines
+        return [*lines, f"exit code {code}{more}"] if lines else []
 
-
-def highest(sample: Record, one: Condition) -> str:
-    """A sentence on the rate up to which a condition on a latency does not hold, if one changed."""
-    if one.name not in ("p50", "p99") or one.sign != ">" or not sample.get("ramp"):
-        return ""
-    if disturbance.warning([sample]):
-        return "The machine was busy, so the highest rate is not to be told."
-    if not (parts := [part for part in sample["windows"] if part["p99_us"]]):
-        return ""
-    limit, ascending = f"{one.name} of {brief(one.number)} ms", sorted(parts, key=_rate)
-    beyond = [part for part in ascending if one.is_beyond(part[f"{one.name}_us"] / 1000)]
-    if not beyond:
-        most = _rate(ascending[-1])
-        return f"The {limit} is kept up to {most:,.0f} requests per second, the highest rate."
-    kept = [part for part in ascending if _rate(part) < _rate(beyond[0])]
-    if not kept:
-        return f"The {limit} is not kept at {_rate(beyond[0]):,.0f} requests per second."
-    return (
-        f"The {limit} is kept up to {_rate(kept[-1]):,.0f} requests per second, and not at "
-        f"{_rate(beyond[0]):,.0f}."
-    )
-
-
-def _rate(part: Record) -> float:
-    return float(part["rate"])
+    def highest(self, one: Condition) -> str:
+        """A sentence on the rate up to which a latency is kept, if the rate changed."""
+        sample = self.sample
+        if one.name not in ("p50", "p99") or one.sign != ">" or not sample.get("ramp"):
+            return ""
+        if disturbance.warning([sample]):
+            return "The machine was busy, so the highest rate is not to be told."
+        rates = sorted(
+            (float(part["rate"]), one.is_beyond(part[f"{one.name}_us"] / 1000))
+            for part in sample["windows"]
+            if part["p99_us"]
+        )
+        if not rates:
+            return ""
+        limit = f"{one.name} of {brief(one.number)} ms"
+        lowest = next((rate for rate, is_beyond in rates if is_beyond), None)
+        if lowest is None:
+            most = rates[-1][0]
+            return f"The {limit} is kept up to {most:,.0f} requests per second, the highest rate."
+        kept = [rate for rate, _ in rates if rate < lowest]
+        if not kept:
+            return f"The {limit} is not kept at {lowest:,.0f} requests per second."
+        return (
+            f"The {limit} is kept up to {kept[-1]:,.0f} requests per second, and not at "
+            f"{lowest:,.0f}."
+        )
 
 
 def run(
     sample: Record, headline: str, options: argparse.Namespace, command: str
 ) -> tuple[int, list[str]]:
     """Writes the files; returns the exit code and the lines that tell what holds."""
-    outcomes = judged(sample, options.conditions)
-    lines = words(sample, outcomes, strict=options.strict)
-    lines += filter(None, (highest(sample, one) for one in options.conditions))
-    code = exit_code(sample, outcomes, strict=options.strict)
-    known = values(sample)
+    gate = Gate(sample, options.conditions, options.strict)
+    lines = [*gate.words(), *filter(None, map(gate.highest, gate.conditions))]
+    code = gate.code(strict=gate.strict)
+    rows = [(name, value, UNITS[name]) for name, value in gate.known.items()]
     summary = {
         "headline": headline,
         "server": sample["server"],
         "due": sample["due"],
         "answered": sample["requests"],
         "errors": sample["errors"],
-        "values": {name: {"value": v, "unit": UNITS[name]} for name, v in known.items()},
-        "conditions": [{"text": one.text, "outcome": o} for one, o in outcomes],
+        "values": {name: {"value": value, "unit": unit} for name, value, unit in rows},
+        "conditions": [{"text": one.text, "outcome": outcome} for one, outcome in gate.judged],
     }
-    rows: list[Sequence[object]] = [("quantity", "value", "unit")]
-    rows += [(name, value, UNITS[name]) for name, value in known.items()]
     what = {"suite": str(sample["server"]), "headline": headline, "text": "\n".join(lines)}
     what |= {"classname": f"loadtests.{command}", "error": headline if code == 1 else ""}
-    write_files(options, summary, rows, outcomes, **what)
+    write_files(options, summary, [("quantity", "value", "unit"), *rows], gate.judged, **what)
     return code, lines

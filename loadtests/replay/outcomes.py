@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from loadtests.clients.load import KINDS
-from loadtests.clients.native.replay import Outcome, Request, Seen
+from loadtests.clients.native.replay import Outcome, Request, Seen, step
 from loadtests.measure import histogram
 
 MOST = 12
@@ -62,22 +62,12 @@ def told(
             if count > known[kind]:
                 errors[_WORDS.get(kind, kind)] += count - known[kind]
     found = {name: histogram.record(own, own.values()) for name, own in times.items()}
-    steps = [
-        {
-            "link": name,
-            "answered": right[name],
-            "failed": failed[name],
-            "times": histogram.encode(found[name]),
-        }
-        for name in sorted(found, key=lambda one: (one == "other paths", -right[one] - failed[one]))
-    ]
+    order = sorted(found, key=lambda one: (one == "other paths", -right[one] - failed[one]))
+    steps = [step(name, right[name], failed[name], found[name]) for name in order]
     whole = histogram.merge(str(one["times"]) for one in steps)
     longest = max((one.took for one in seen.outcomes if counts(one)), default=0)
     load = replace(
-        seen.load,
-        requests=right.total(),
-        errors=dict(errors.most_common()),
-        max_us=float(longest),
+        seen.load, requests=right.total(), errors=dict(errors.most_common()), max_us=float(longest)
     )
     return replace(seen, load=load, times=whole), steps if len(steps) > 1 else []
 

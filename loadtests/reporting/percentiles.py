@@ -23,7 +23,7 @@ def points(times: Any, longest: float) -> Sequence[tuple[float, float]]:
     ]
 
 
-def plot(name: str, lines: Iterable[Line], *, title: str = "Times by percentile") -> Lines:
+def plot(name: str, lines: Iterable[Line]) -> Lines:
     x, y = Axis("percentile", log=True, low=1, nines=True), Axis("time", "ms", log=True)
     caption = "At 99 % is the time within which 99 of 100 requests are answered."
-    return Lines(name, title, x, y, list(lines), caption=caption, steps=True)
+    return Lines(name, "Times by percentile", x, y, list(lines), caption=caption, steps=True)

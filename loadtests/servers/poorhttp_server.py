@@ -27,8 +27,9 @@ READY = re.compile(r"^poorhttp \S+ listening on (.+) \(\w+, (\d+) workers?\)\n",
 class PoorhttpServer:
     """A server of `target` that is ready when this is made; killed at the end of its block.
 
-    `launcher` is a command that runs the one behind it. Without a `bind` in the options it takes a
-    free port of 127.0.0.1. Raises ServerFailure if it does not come up.
+    `launcher` is a command that runs the one behind it, in `folder` (default: that of the lab).
+    Without a `bind` in the options it takes a free port of 127.0.0.1. Raises ServerFailure if it
+    does not come up.
 
     Attributes:
         process: the first main process.
@@ -44,13 +45,14 @@ class PoorhttpServer:
         bind: str = "127.0.0.1:0",
         environ: Mapping[str, str] | None = None,
         launcher: Sequence[str] = (),
+        folder: Path | None = None,
     ) -> None:
         # Closed when it has ended.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         command = [*launcher, *server_command(), "serve", target, "--bind", bind]
         self._tree = ProcessTree(
             [*command, *options],
-            cwd=lab_folder(),
+            cwd=folder or lab_folder(),
             env={**_environment(), **(environ or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -52,11 +52,10 @@ def soak(options: argparse.Namespace, command: str) -> int:
     for mode in options.modes:
         if mode not in OPTIONS:
             raise unknown("mode", mode, list(OPTIONS), " ")
-    run = store.now()
-    path = (options.output or store.new_path(run)).resolve()
     plans = [Plan(mode, options.minutes * 60) for mode in options.modes]
     machines = machine.describe(registry.versions([one for one in registry.SERVERS if one.ours]))
-    keeping = store.Store(path, run)
+    keeping = store.begin(options.output)
+    path, run = keeping.path, keeping.run
     keeping.add(
         "run",
         command=command,

@@ -54,6 +54,9 @@ ENVIRONMENT = {
 #: Clients of each kind in a short soak, at most.
 FEW = 2
 
+#: Bytes of an access log from which on it is taken away.
+LONG_LOG = 8 << 20
+
 #: How long clients may take to come to rest, and the server to close their connections.
 PATIENCE = patience(60.0)
 
@@ -221,11 +224,11 @@ class Soak:
             f"{', quiet' if quiet else ''}"
         )
 
-    def _rotate(self, least: int = 8 << 20) -> None:
+    def _rotate(self) -> None:
         """Take a long access log away, and look into it: its disk is small."""
         # A main process that ends does not expect the signal any more.
         with suppress(FileNotFoundError):
-            if not self.incidents.replacing and self.access.stat().st_size >= least:
+            if not self.incidents.replacing and self.access.stat().st_size >= LONG_LOG:
                 self._look_into(self.access.rename(self.access.with_name("old")))
                 os.kill(self.server.main, signal.SIGUSR1)
 

@@ -14,6 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 CONFIDENCES = (0.90, 0.95)
 DRAWS = 1_000
 SEED = 21
@@ -57,24 +60,17 @@ class Analysis:
     as errors, and `ssab` is 0. `sst` is the total variation, `deviation` that of the errors.
     """
 
-    def __init__(
-        self, means: Sequence[Sequence[float]], replications: int, errors: float = 0.0
-    ) -> None:
-        a, b = len(means), len(means[0])
+    def __init__(self, means: ArrayLike, replications: int, errors: float = 0.0) -> None:
+        table = np.asarray(means, float)
+        a, b = table.shape
         self.replications, self.replicated = replications, replications > 1
-        self.mean = statistics.fmean(value for row in means for value in row)
-        self.a_effects = tuple(statistics.fmean(row) - self.mean for row in means)
-        columns = zip(*means, strict=True)
-        self.b_effects = tuple(statistics.fmean(column) - self.mean for column in columns)
-        self.interactions = tuple(
-            tuple(v - self.mean - of_a - of_b for v, of_b in zip(row, self.b_effects, strict=True))
-            for row, of_a in zip(means, self.a_effects, strict=True)
-        )
-        self.ssa = b * replications * sum(effect**2 for effect in self.a_effects)
-        self.ssb = a * replications * sum(effect**2 for effect in self.b_effects)
-        both = replications * sum(value**2 for row in self.interactions for value in row)
-        self.ssab: float = both if self.replicated else 0.0
-        self.sse: float = errors if self.replicated else both
+        self.mean = float(table.mean())
+        of_a, of_b = table.mean(1) - self.mean, table.mean(0) - self.mean
+        both = table - self.mean - of_a[:, None] - of_b
+        self.a_effects, self.b_effects, self.interactions = of_a, of_b, both
+        self.ssa, self.ssb = b * replications * _squares(of_a), a * replications * _squares(of_b)
+        rest = replications * _squares(both)
+        self.ssab, self.sse = (rest, errors) if self.replicated else (0.0, rest)
         self.sst = self.ssa + self.ssb + self.ssab + self.sse
         self.error_freedom = a * b * (replications - 1) if self.replicated else (a - 1) * (b - 1)
         self.deviation = math.sqrt(self.sse / self.error_freedom) if self.error_freedom else None
@@ -136,22 +132,19 @@ class Analysis:
         random = Random(SEED)
         assert self.deviation is not None
         spread = self.deviation / math.sqrt(self.replications)
+        fitted = self.mean + self.a_effects[:, None] + self.b_effects + self.interactions
         drawn = []
         for _ in range(DRAWS):
-            means = [
-                [
-                    self.mean + a + b + both + random.gauss(0, spread)
-                    for b, both in zip(self.b_effects, row, strict=True)
-                ]
-                for a, row in zip(self.a_effects, self.interactions, strict=True)
-            ]
+            noise = np.reshape([random.gauss(0, spread) for _ in fitted.flat], fitted.shape)
             # The squares of errors are distributed as chi squared, a gamma distribution.
             errors = self.deviation**2 * random.gammavariate(self.error_freedom / 2, 2)
-            again = Analysis(means, self.replications)
-            squares = {"A": again.ssa, "B": again.ssb, "AB": again.ssab, "error": errors}
-            total = sum(squares.values())
-            drawn.append({name: part / total for name, part in squares.items()})
+            again = Analysis(fitted + noise, self.replications, errors)
+            drawn.append({source.name: source.share for source in again.sources()})
         return drawn
+
+
+def _squares(values: NDArray[np.float64]) -> float:
+    return float((values**2).sum())
 
 
 def analyse(cells: Sequence[Sequence[Sequence[float]]], *, log: bool = False) -> Analysis:
@@ -165,18 +158,12 @@ def analyse(cells: Sequence[Sequence[Sequence[float]]], *, log: bool = False) ->
     """
     if not cells or not cells[0] or not cells[0][0]:
         raise ValueError("there is nothing to analyse")
-    b, replications = len(cells[0]), len(cells[0][0])
-    if any(len(row) != b or any(len(cell) != replications for cell in row) for row in cells):
-        raise ValueError("the combinations have not all equally many observations")
-    if log:
-        if any(value <= 0 for row in cells for cell in row for value in cell):
-            raise ValueError("what is not above 0 has no logarithm")
-        cells = [[[math.log10(value) for value in cell] for cell in row] for row in cells]
-    means = [[statistics.fmean(cell) for cell in row] for row in cells]
-    errors = sum(
-        (value - mean) ** 2
-        for row, row_means in zip(cells, means, strict=True)
-        for cell, mean in zip(row, row_means, strict=True)
-        for value in cell
-    )
-    return Analysis(means, replications, errors)
+    try:
+        values = np.array(cells, float)
+    except ValueError:
+        raise ValueError("the combinations have not all equally many observations") from None
+    if log and (values <= 0).any():
+        raise ValueError("what is not above 0 has no logarithm")
+    values = np.log10(values) if log else values
+    means = values.mean(2)
+    return Analysis(means, values.shape[2], _squares(values - means[:, :, None]))

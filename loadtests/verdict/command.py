@@ -148,10 +148,7 @@ def _measured(
 ) -> tuple[Comparison, store.Store]:
     first, second = words
     pair = sides.both((first, second), options)
-    name = store.now()
-    path = (options.output or store.new_path(name)).resolve()
-    keeping = store.Store(path, name)
-    keeping.study = NAME
+    keeping = store.begin(options.output, NAME)
     placed = cores()
     os.sched_setaffinity(0, {placed[1]})
     load = Load(options.seconds or Load.seconds, options.connections, options.rate, options.headers)
@@ -187,7 +184,7 @@ def _measured(
         ended, failure = "ended by a failure", str(error)
     finally:
         keeping.close()
-        print(f"raw results: {path}", file=sys.stderr)
+        print(f"raw results: {keeping.path}", file=sys.stderr)
     busiest = disturbance.busiest(before, rounds.processes)
     verdicts = stored.judged(
         rounds.calm(), rounds.samples, rounds.names, quantities, options.zone / 100

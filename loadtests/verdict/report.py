@@ -108,10 +108,7 @@ def seen(found: Comparison) -> str:
     rounds = f"all {count} disturbed rounds" if count > 1 else "the only disturbed round"
     told = f"{one.quantity.title} of {b} {_times(one)} that of {a}"
     less, more = (b, a) if one.quantity.less_is_better else (a, b)
-    for ahead, ratios in (
-        (less, [1 / ratio for ratio in one.disturbed]),
-        (more, one.disturbed),
-    ):
+    for ahead, ratios in ((less, [1 / ratio for ratio in one.disturbed]), (more, one.disturbed)):
         if min(ratios) > 1 + one.zone:
             # The coin decides which is measured first, so chance alone has one side ahead.
             runs = 2 ** min(count - 1, 6)
@@ -201,14 +198,12 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
         failed = [f"{one['server']}: {one['reason']}" for one in own.failures]
         found = comparison(run["sides"], verdicts, failure="".join(failed[:1]))
         a, b = found.names
+        calm = [one for one in own.samples if not one["disturbed"]]
+        fields = ("CPU time per request", "cpu_us"), ("p50", "p50_us")
         lines = [
-            Line(title, colour, points)
-            for (title, field_), colour in zip(
-                (("CPU time per request", "cpu_us"), ("p50", "p50_us")),
-                COLOURS,
-                strict=True,
-            )
-            if (points := _points(own, found.names, field_))
+            Line(title, colour, [(float(n), math.exp(one)) for n, one in enumerate(known, 1)])
+            for (title, field_), colour in zip(fields, COLOURS, strict=True)
+            if (known := differences(calm, found.names, field_))
         ]
         figure = Lines(
             "verdict-rounds",
@@ -219,16 +214,10 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
             caption="Above 1 the second takes more. Rounds that others disturbed are left out.",
             marks=True,
         )
-        calm = [one for one in own.samples if not one["disturbed"]]
-        curves = [
-            replace(
-                one,
-                lines=[
-                    replace(line, colour=hue) for line, hue in zip(one.lines, COLOURS, strict=False)
-                ],
-            )
-            for one in tables.percentiles("verdict", calm, "times")
-        ]
+        curves = []
+        for one in tables.percentiles("verdict", calm, "times"):
+            hues = zip(one.lines, COLOURS, strict=False)
+            curves.append(replace(one, lines=[replace(line, colour=hue) for line, hue in hues]))
         text_ = [f"Load: {run['load']}. Each round measures both servers twice, as ABBA or BAAB."]
         if not calm:
             text_.append(f"All rounds were disturbed, so no figure shows them. {CALMER}")
@@ -237,55 +226,41 @@ def sections(records: Sequence[Mapping[str, Any]]) -> list[Section]:
     return told
 
 
-def _points(own: Results, names: Sequence[str], name: str) -> list[tuple[float, float]]:
-    calm = [one for one in own.samples if not one["disturbed"]]
-    known = differences(calm, names, name)
-    return [(float(number), math.exp(one)) for number, one in enumerate(known, 1)]
-
-
-def _known(one: Verdict) -> dict[str, float | None]:
-    """The estimate and the ends of the interval; None is what too few rounds do not tell."""
-    ratio = one.ratio
+def _facts(words: str, one: Verdict) -> dict[str, Any]:
+    """What files say of a verdict; None is what too few rounds do not tell."""
+    ratio, quantity = one.ratio, one.quantity
     return {
+        "on": words,
+        "quantity": quantity.name,
+        "unit": quantity.unit,
+        "a": one.before,
+        "b": one.after,
+        "verdict": one.word,
+        "reason": one.reason,
+        "zone": one.zone,
         "estimate": ratio.estimate if ratio.rounds else None,
         "low": ratio.low if ratio.has_ends else None,
         "high": ratio.high if ratio.has_ends else None,
+        "rounds": ratio.rounds,
+        "error": ratio.error,
+        "disturbed_rounds": one.disturbed,
     }
 
 
 def write(found: Comparison, options: argparse.Namespace) -> None:
     """Writes the files that were asked for. Raises LabError."""
+    facts = [_facts(words, one) for words, one in found.verdicts.items()]
     summary = {
         "a": found.names[0],
         "b": found.names[1],
         "verdict": found.first.word,
         "headline": headline(found),
-        "quantities": [
-            {
-                "on": words,
-                "quantity": one.quantity.name,
-                "unit": one.quantity.unit,
-                "a": one.before,
-                "b": one.after,
-                "verdict": one.word,
-                "reason": one.reason,
-                "zone": one.zone,
-                **_known(one),
-                "rounds": one.ratio.rounds,
-                "error": one.ratio.error,
-                "disturbed_rounds": one.disturbed,
-            }
-            for words, one in found.verdicts.items()
-        ],
+        "quantities": facts,
         "conditions": [{"text": one.text, "outcome": outcome} for one, outcome in found.judged()],
         "remarks": list(found.remarks),
     }
-    rows: list[Sequence[object]] = [
-        ("on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict")
-    ]
-    for words, one in found.verdicts.items():
-        ratio, values = one.ratio, (one.before, one.after, *_known(one).values())
-        rows.append((words, one.quantity.unit, *values, ratio.error, ratio.rounds, one.word))
+    heads = "on", "unit", "a", "b", "ratio", "low", "high", "error", "rounds", "verdict"
+    rows = [heads, *([{**one, "ratio": one["estimate"]}[name] for name in heads] for one in facts)]
     about = {"headline": headline(found), "text": text(found), "classname": "loadtests.compare"}
     suite = f"{found.names[1]} against {found.names[0]}"
     write_files(options, summary, rows, found.cases(), suite=suite, error=found.failure, **about)

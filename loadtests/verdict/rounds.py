@@ -17,6 +17,7 @@ from loadtests.reporting.progress import Progress
 from loadtests.servers.running import Running
 from loadtests.stats.verdict import LOOKS, UNDECIDED, ZONE, Ratio, of_rounds
 from loadtests.store import Record, Store
+from loadtests.studies.bench.scenarios import HELLO
 from loadtests.verdict.quantities import Quantity, differences, whole
 from loadtests.verdict.sides import Side
 
@@ -122,9 +123,7 @@ class Rounds:
     def _sample(self, side: Side) -> dict[str, Any]:
         """A server started anew, warmed up, loaded and stopped."""
         load, (server_core, client_core) = self.load, self.cores
-        running = Running(
-            side.server, side.application, core=server_core, environ=dict(side.environ)
-        )
+        running = Running(side.server, HELLO, core=server_core, environ=side.environ)
         requests = [Request(running.at("/")).headed(load.headers)]
         running.request = requests[0].octets()
         with running:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from loadtests.commits import builds
 from loadtests.errors import LabError
 from loadtests.programs import COMMAND
-from loadtests.servers.application import Application
 from loadtests.servers.registry import SERVERS, Server, given, missing
 from loadtests.servers.registry.server import require_release
 from loadtests.studies.bench.scenarios import HELLO
@@ -20,10 +19,9 @@ FILES = (".jsonl", ".xz", ".gz")
 
 @dataclass(frozen=True)
 class Side:
-    """A server, the application that it serves unless it has its own, and its environment."""
+    """A server and its environment."""
 
     server: Server
-    application: Application = HELLO
     environ: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import IO
 
 import pytest
 
 from loadtests import __main__
-
-
-def written(_: object, file: IO[str], **__: object) -> None:
-    """Write a figure without anything in it."""
-    file.write("<svg></svg>")
 
 
 @pytest.fixture
@@ -22,10 +16,9 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
     monkeypatch.setattr("loadtests.measure.disturbance.adopt", lambda: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    # Figures are made, but not written as SVG, which takes half of the time of a small run.
-    # Written are those of stored results (test_reporting.py) and of the guide
-    # (test_installation.py).
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", written)
+    # Figures are made, but not drawn, which takes half of the time of a small run. Those of stored
+    # results (test_reporting.py) and of the guide (test_installation.py) are.
+    monkeypatch.setattr("loadtests.reporting.figures.chart.Canvas.svg", lambda _: "<svg></svg>")
 
     def main(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])

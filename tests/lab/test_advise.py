@@ -48,13 +48,6 @@ from tests.testkit.server import wait_for
 MODES = ("single", "forking", "threading", "gevent")
 
 
-def guesses(
-    probe: Probe, candidates: list[Configuration], connections: int, cores: int
-) -> dict[Configuration, float]:
-    """The throughput that is expected of each."""
-    return {one: probe.throughput(one, connections, cores) for one in candidates}
-
-
 class Machine:
     """A made-up server: a throughput for each configuration, noise, and a clock."""
 
@@ -115,7 +108,8 @@ class Machine:
         """What is found in a quarter of the grid's time."""
         probe = Probe(self.cpu + self.wait, self.cpu, 20_000_000)
         self.now += self.COST + 0.5
-        found = Found(guesses(probe, self.candidates, self.connections, self.cores))
+        rates = (probe.throughput(one, self.connections, self.cores) for one in self.candidates)
+        found = Found(dict(zip(self.candidates, rates, strict=True)))
         expected = max(found.guesses.values())
         tempo = pace(self.left(), self.COST, probe.service, expected)
         search(self.measure, found, self.left, tempo, 0.03)
@@ -356,10 +350,14 @@ def test_targets_that_cannot_be(project: Path) -> None:
         Target(file=several).check()
 
 
-def bench(folder: Path, asked: Workload | None = None) -> Bench:
+@pytest.fixture
+def bench(project: Path) -> Iterator[Bench]:
     """Ready to measure."""
-    keeping = store.Store(folder / "results.jsonl", "test")
-    return Bench(Target("app.py"), asked or workload.from_paths(["/"]), keeping)
+    with contextlib.closing(store.Store(project / "results.jsonl", "test")) as keeping:
+        yield Bench(Target("app.py"), workload.from_paths(["/"]), keeping)
+
+
+SINGLE = Configuration("single")
 
 
 @pytest.fixture
@@ -395,33 +393,29 @@ def broken(project: Path, body: str) -> None:
     ids=["import", "404"],
 )
 def test_an_application_that_does_not_work(
-    project: Path, source: str, why: str, monkeypatch: pytest.MonkeyPatch
+    project: Path, bench: Bench, source: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It is asked for so long, and then for ten times as long.
     monkeypatch.setattr(answer, "PROBE_SECONDS", 0.05)
     (project / "app.py").write_text(source, encoding="utf-8")
-    measuring = bench(project)
     with pytest.raises(LabError, match=f"cannot be measured.*{why}"):
-        advise(measuring, space(2, ["single"]), Wish([4], 2), 5)
-    measuring.store.close()
+        advise(bench, space(2, ["single"]), Wish([4], 2), 5)
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_one_that_fails_in_some_modes_only(project: Path) -> None:
+def test_one_that_fails_in_some_modes_only(project: Path, bench: Bench) -> None:
     broken(
         project,
         "import threading\n"
         "if environ['wsgi.multithread'] and threading.active_count() > 1: os._exit(7)",
     )
-    measuring = bench(project)
-    candidates = [Configuration("single"), Configuration("threading", 1, 4)]
-    advice = advise(measuring, candidates, Wish([4], 2), 4)
-    measuring.store.close()
-    assert {one.configuration for one in advice.answers.values()} == {Configuration("single")}
+    candidates = [SINGLE, Configuration("threading", 1, 4)]
+    advice = advise(bench, candidates, Wish([4], 2), 4)
+    assert {one.configuration for one in advice.answers.values()} == {SINGLE}
     assert any("threading 1 × 4" in remark for remark in advice.remarks)
-    failures = [r for r in measuring.store.records if r["record"] == "failure"]
+    failures = [r for r in bench.store.records if r["record"] == "failure"]
     assert "threading 1 × 4" in {r["server"] for r in failures}
-    (told,) = lost(Results(measuring.store.records))
+    (told,) = lost(Results(bench.store.records))
     (table,) = told.parts
     assert isinstance(table, Table)
     assert table.rows[0][0] == "threading 1 × 4"
@@ -429,42 +423,37 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_the_request_that_fails_is_named(project: Path) -> None:
-    broken(project, "if environ['PATH_INFO'] == '/b': return (start_response('404 No', []), [])[1]")
-    measuring = bench(project, workload.from_paths(["/a", "/b"]))
-    sample = measuring.take(Configuration("single"), 0.3, 4, "search")
-    measuring.store.close()
-    assert sample.failure.endswith("; GET /b is answered 404")
-
-
-@pytest.mark.usefixtures("nothing_left")
-def test_one_that_dies_under_load(project: Path) -> None:
-    broken(project, "global count\ncount += 1\nif count > 40: os._exit(7)")
-    measuring = bench(project)
-    sample = measuring.take(Configuration("single"), 2.0, 4, "search")
-    measuring.store.close()
-    assert "ended under load" in sample.failure or "connections cut" in sample.failure
-    assert sample.rate == 0 or sample.wrong > 0.01
-
-
-@pytest.mark.usefixtures("nothing_left")
-def test_one_that_hangs_under_load(project: Path) -> None:
-    broken(project, "global count\ncount += 1\nif count > 1: time.sleep(600)")
-    measuring = bench(project)
-    sample = measuring.take(Configuration("single"), 0.3, 4, "search")
-    measuring.store.close()
-    assert "answered nothing" in sample.failure
-
-
-@pytest.mark.usefixtures("nothing_left")
-def test_one_that_answers_late(project: Path) -> None:
-    """As on a busy machine: a trial in which nothing is answered is repeated for longer."""
-    broken(project, "global count\ncount += 1\nif count > 1: time.sleep(0.5)")
-    measuring = bench(project)
-    sample = measuring.take(Configuration("single"), 0.2, 1, "search")
-    measuring.store.close()
-    assert sample.failure == ""
-    assert 0 < sample.rate <= 2
+@pytest.mark.parametrize(
+    ("body", "failure", "rates", "seconds"),
+    [
+        (
+            "if environ['PATH_INFO'] == '/b': return (start_response('404 No', []), [])[1]",
+            "; GET /b is answered 404$",
+            (0, math.inf),
+            0.3,
+        ),
+        # It ends under load.
+        ("if count > 40: os._exit(7)", "ended under load|connections cut", (0, math.inf), 2.0),
+        ("if count > 1: time.sleep(600)", "answered nothing", (0, 0), 0.3),
+        # As on a busy machine: a trial in which nothing is answered is repeated for longer.
+        ("if count > 1: time.sleep(0.5)", "^$", (1e-9, 2), 0.2),
+    ],
+    ids=["404", "dies", "hangs", "late"],
+)
+def test_one_that_fails_under_load(
+    project: Path,
+    bench: Bench,
+    body: str,
+    failure: str,
+    rates: tuple[float, float],
+    seconds: float,
+) -> None:
+    broken(project, f"global count\ncount += 1\n{body}")
+    bench.workload = workload.from_paths(["/a", "/b"])
+    sample = bench.take(SINGLE, seconds, 1 if failure == "^$" else 4, "search")
+    assert re.search(failure, sample.failure), sample.failure
+    assert rates[0] <= sample.rate <= rates[1]
+    assert sample.rate == 0 or sample.wrong > 0.01 or not sample.failure
 
 
 def sample(one: Configuration, rate: float, pss: int) -> Sample:
@@ -582,22 +571,15 @@ class Visitor(FastHttpUser):
 """
 
 
-def visited(project: Path) -> Sample:
-    """What is measured with a Locust file of the user's."""
-    file = project / "visits.py"
-    file.write_text(VISITS, encoding="utf-8")
-    measuring = bench(project, from_locust(file))
-    sample = measuring.take(Configuration("single"), 0.5, 2, "search")
-    measuring.store.close()
-    return sample
-
-
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.full
-def test_a_locust_file_of_the_user_s(project: Path) -> None:
+def test_a_locust_file_of_the_user_s(project: Path, bench: Bench) -> None:
     if reason := locust.missing():
         pytest.skip(reason)
-    sample = visited(project)
+    file = project / "visits.py"
+    file.write_text(VISITS, encoding="utf-8")
+    bench.workload = from_locust(file)
+    sample = bench.take(SINGLE, 0.5, 2, "search")
     assert sample.failure == ""
     assert sample.rate > 10
 
@@ -636,12 +618,10 @@ def test_workers_that_serve_one_connection_at_a_time_answer_all() -> None:
         wait_for(lambda: not unanswered(), "a run in which all requests are answered")
 
 
-def test_times_count_from_when_a_request_was_due(project: Path) -> None:
+def test_times_count_from_when_a_request_was_due(project: Path, bench: Bench) -> None:
     broken(project, "time.sleep(0.02)")
-    measuring = bench(project)
-    sample = measuring.take(Configuration("single"), 1.0, 64, "p99", rate=200)
-    crowded = measuring.take(Configuration("single"), 1.0, 64, "p99", rate=65)
-    measuring.store.close()
+    sample = bench.take(SINGLE, 1.0, 64, "p99", rate=200)
+    crowded = bench.take(SINGLE, 1.0, 64, "p99", rate=65)
     assert crowded.p50_us > 20_000
     assert crowded.p99_us > 60_000
     # It does 50 a second: those that are due at the end wait for all that were due before.
@@ -821,29 +801,17 @@ def test_threads_of_what_waits_are_the_limit_though_it_waits_for_cores() -> None
     assert "try whether more threads" in report.limit(advice, one)[1]
 
 
-def test_all_workers_that_wait_are_tried(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_workers_that_wait_are_tried(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server whose workers serve one request in 30 ms each, on a machine of two cores."""
 
-    def take(
-        self: Bench,
-        one: Configuration,
-        seconds: float,
-        connections: int,
-        stage: str,
-        number: int | None = None,
-        rate: float = 0,
-    ) -> Sample:
-        able = one.workers / 0.03
-        seen = Sample(one, stage, number, connections, rate, seconds, 1000, rate or able)
-        seen = replace(seen, least_us=30000, mean_us=30000, p99_us=31000, cpu_us=500, pss=2**20)
-        self.samples.append(seen)
-        return seen
+    def measured(self: Bench, begun: Sample, seconds: float, rate: float) -> Sample:
+        able = begun.configuration.workers / 0.03
+        took: dict[str, Any] = {"least_us": 30000, "mean_us": 30000, "p99_us": 31000, "cpu_us": 500}
+        return replace(begun, seconds=seconds, requests=1000, rate=rate or able, pss=2**20, **took)
 
-    monkeypatch.setattr(Bench, "take", take)
-    measuring = bench(project)
+    monkeypatch.setattr(Bench, "_measured", measured)
     candidates = of_command("sync", ("workers",), 2, 0, 0)
-    advice = advise(measuring, candidates, Wish([64], 2), 60)
-    measuring.store.close()
+    advice = advise(bench, candidates, Wish([64], 2), 60)
     assert report.recommended(advice).workers == 16
     assert "--max-workers 32" in report.limit(advice, report.recommended(advice))[1]
 
@@ -864,11 +832,10 @@ class Scarce(Workload):
 
 
 def test_few_requests_do_not_make_a_failure(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measuring = bench(project, Scarce([Request()], ""))
-    seen = measuring.take(Configuration("single"), 1.0, 4, "p99 search", rate=3)
-    measuring.store.close()
+    bench.workload = Scarce([Request()], "")
+    seen = bench.take(SINGLE, 1.0, 4, "p99 search", rate=3)
     assert (seen.failure, round(seen.wrong, 2)) == ("", 0.67)
     # The rate is that of the table.
     assert "3/s" in capsys.readouterr().err

@@ -6,11 +6,11 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 
 import psutil
@@ -59,53 +59,27 @@ def silent() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@contextmanager
-def once_each(
-    answers: Sequence[bytes], *, awaits: bool = False
-) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that gives each answer on a connection of its own; its port, and what was asked.
+class Answering(Accepting):
+    """Gives one of these answers in turn on each connection, and closes it.
 
     One that `awaits` takes another request behind an answer, and closes instead of answering it.
     """
-    asked: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def serve() -> None:
-            for answer in answers:
-                connection, _ = listener.accept()
-                with connection:
-                    asked.append(connection.recv(65536))
-                    connection.sendall(answer)
-                    if awaits and answer:
-                        connection.recv(65536)
+    def __init__(self, *answers: bytes, awaits: bool = False) -> None:
+        self.answers, self.awaits = cycle(answers), awaits
+        self.asked: list[bytes] = []
+        super().__init__()
 
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1], asked
-        thread.join(HANG)
+    def serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            if request := connection.recv(65536):
+                self.asked.append(request)
+                connection.sendall(answer := next(self.answers))
+                if self.awaits and answer:
+                    connection.recv(65536)
 
 
-@contextmanager
-def answering(answer: bytes) -> Iterator[int]:
-    """A server that gives this answer to everything, each on a connection of its own."""
-    over = threading.Event()
-    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
-        listener.settimeout(0.02)
-
-        def serve() -> None:
-            while not over.is_set():
-                with suppress(OSError):
-                    connection, _ = listener.accept()
-                    with connection:
-                        connection.settimeout(HANG)
-                        connection.recv(65536)
-                        connection.sendall(answer)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1]
-        over.set()
-        thread.join(HANG)
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @pytest.fixture
@@ -198,13 +172,20 @@ class TestTraced:
 
     def test_the_older_protocol_in_small_pieces(self) -> None:
         answer = b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000)
-        with once_each([answer] * 3) as (port, asked):
+        with closing(Answering(answer)) as server:
             found = fetch.traced(
-                port, HANG, 1, [["/a", "/b", "/c"]], requests=3, old=True, receive=8192, keep=True
+                server.port,
+                HANG,
+                1,
+                [["/a", "/b", "/c"]],
+                requests=3,
+                old=True,
+                receive=8192,
+                keep=True,
             )
         self.check(found, requests=3)
         assert set(found.trace.octets) == {100_019}
-        assert asked[1] == b"GET /b HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        assert server.asked[1] == b"GET /b HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
     def test_a_server_that_keeps_no_connection(self) -> None:
         """It says so, in each version of the protocol, and is connected to anew."""
@@ -212,8 +193,8 @@ class TestTraced:
             b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
             b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
         ]
-        with once_each(answers * 2) as (port, _):
-            found = fetch.traced(port, HANG, 1, [["/a", "/b"]], requests=4, keep=True)
+        with closing(Answering(*answers)) as server:
+            found = fetch.traced(server.port, HANG, 1, [["/a", "/b"]], requests=4, keep=True)
         self.check(found, requests=4)
 
     def test_too_many_unanswered(self) -> None:
@@ -258,18 +239,18 @@ class TestAServerThatClosesWithoutAWord:
         self, methods: list[str], answered: list[bool], errors: dict[str, int], unsaid: int
     ) -> None:
         requests = [Request(f"/{number}", method) for number, method in enumerate(methods)]
-        answers = [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" * one for one in answered]
-        with once_each(answers, awaits=True) as (port, asked):
-            seen = replay.drive(port, 0.1, 1, requests, moments=[0.0] * len(requests))
+        answers = [OK * one for one in answered]
+        with closing(Answering(*answers, awaits=True)) as server:
+            seen = replay.drive(server.port, 0.1, 1, requests, moments=[0.0] * len(requests))
         assert (seen.load.requests, seen.load.errors) == (sum(answered), errors)
         assert (seen.load.opened, seen.load.unsaid) == (len(answers), unsaid)
         right = [one.octets() for one in requests if one.method != "POST"]
-        assert asked == right
+        assert server.asked == right
         assert len(seen.outcomes) == len(requests)
 
     def test_visits(self) -> None:
         links = [Link("/a"), Link("/b"), Link("/c")]
-        server = Silent()
+        server = Answering(OK, awaits=True)
         with closing(server):
             place = ("127.0.0.1", server.port)
             seen, _ = chain.drive(place, "host", links, [0.0, 0.0], 2, None)
@@ -284,7 +265,7 @@ class TestAServerThatClosesWithoutAWord:
         line = '127.0.0.1 - - [12/Nov/2026:10:00:00 +0000] "GET /{} HTTP/1.1" 200 2 "-" "-"\n'
         log = tmp_path / "access.log"
         log.write_text("".join(line.format(number) for number in range(10)))
-        server = Silent()
+        server = Answering(OK, awaits=True)
         words = [f"--url=http://127.0.0.1:{server.port}", f"--output={tmp_path / 'results.jsonl'}"]
         with closing(server):
             assert lab("replay", str(log), *words, "--connections=1") == 0
@@ -311,11 +292,11 @@ class TestHeaders:
 
     def run(self, lab: Callable[..., int], tmp_path: Path, *words: str) -> list[bytes]:
         """The heads that a server sees from a command, whatever it finds."""
-        server = Silent()
+        server = Answering(OK, awaits=True)
         url, output = f"http://127.0.0.1:{server.port}", f"--output={tmp_path / 'results.jsonl'}"
         with closing(server):
             lab(*(word.format(url=url) for word in words), *self.own, output)
-        return server.heads
+        return server.asked
 
     @pytest.mark.parametrize(
         "words",
@@ -376,21 +357,6 @@ class TestHeaders:
         assert "there is no option --heading; did you mean" in capsys.readouterr().err
 
 
-class Silent(Accepting):
-    """It answers one request on each connection, and closes it when the next has come."""
-
-    def __init__(self) -> None:
-        self.heads: list[bytes] = []
-        super().__init__()
-
-    def serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            if head := connection.recv(65536):
-                self.heads.append(head)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                connection.recv(65536)
-
-
 RECORDED = Path(__file__).with_name("recorded")
 
 
@@ -398,12 +364,7 @@ def recorded(name: str) -> str:
     return (RECORDED / f"lab-{name}").read_text(encoding="ascii")
 
 
-PARSERS = (
-    external.parse_ab,
-    external.parse_httperf,
-    external.parse_h2load,
-    program.parse,
-)
+PARSERS = (external.parse_ab, external.parse_httperf, external.parse_h2load, program.parse)
 
 
 class TestParsers:
@@ -540,8 +501,8 @@ class TestClients:
         one = client(way)
         if reason := one.missing():
             pytest.skip(reason)
-        with answering(FAILED) as port:
-            load = one.drive(Job(port, connections=2, seconds=0.3, keep=False), None)
+        with closing(Answering(FAILED)) as server:
+            load = one.drive(Job(server.port, connections=2, seconds=0.3, keep=False), None)
         assert load.requests == 0
         assert load.errors["status"] > 0
 
@@ -555,8 +516,8 @@ class TestLocust:
     def test_a_wrong_answer_and_nobody_who_listens(self, closed: int, tmp_path: Path) -> None:
         file = tmp_path / "two.py"
         file.write_text(TWO.format(closed=closed))
-        with answering(FAILED) as port:
-            load = locust.own(file, f"http://127.0.0.1:{port}", 2, 0.3)
+        with closing(Answering(FAILED)) as server:
+            load = locust.own(file, f"http://127.0.0.1:{server.port}", 2, 0.3)
         assert (load.requests, set(load.errors)) == (0, {"status", "connect"})
 
     def test_a_file_that_is_broken(self, tmp_path: Path) -> None:

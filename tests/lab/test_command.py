@@ -148,10 +148,7 @@ def test_several_studies_make_one_page(tmp_path: Path, lab: Callable[..., int]) 
     ],
 )
 def test_typing_errors_get_a_suggestion(
-    words: tuple[str, ...],
-    meant: str,
-    capsys: pytest.CaptureFixture[str],
-    lab: Callable[..., int],
+    words: tuple[str, ...], meant: str, capsys: pytest.CaptureFixture[str], lab: Callable[..., int]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         sys.exit(lab(*words))

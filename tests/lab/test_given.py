@@ -76,18 +76,23 @@ class TestNames:
         assert not given.command("sh -b {host}:{port} {module}:{callable}").own
 
 
+@pytest.fixture
+def forking(tmp_path: Path) -> str:
+    """The command of a server of two processes, but for its port."""
+    (tmp_path / "forking.py").write_text(FORKING)
+    return f"{sys.executable} {tmp_path}/forking.py"
+
+
 class TestCommand:
-    def test_all_processes(self, tmp_path: Path) -> None:
-        (tmp_path / "forking.py").write_text(FORKING)
-        [server] = chosen(f"{{python}} {tmp_path}/forking.py {{port}}")
+    def test_all_processes(self, forking: str) -> None:
+        [server] = chosen(f"{forking} {{port}}")
         with Running(server) as one:
             assert len(one.processes()) == 2
         assert one.left() == []
 
-    def test_a_port_that_it_chooses(self, tmp_path: Path) -> None:
-        (tmp_path / "forking.py").write_text(FORKING)
+    def test_a_port_that_it_chooses(self, forking: str) -> None:
         port = free_port()
-        [server] = chosen(f"{sys.executable} {tmp_path}/forking.py {port}")
+        [server] = chosen(f"{forking} {port}")
         with Running(server) as one:
             assert one.port == port
 
@@ -96,10 +101,9 @@ class TestCommand:
         with pytest.raises(ServerFailure, match=r"exit code 7: it said:\n  line 1\n.*\n  line 3"):
             Running(server).__enter__()
 
-    def test_it_listens_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "forking.py").write_text(FORKING)
+    def test_it_listens_elsewhere(self, forking: str, monkeypatch: pytest.MonkeyPatch) -> None:
         port = free_port()
-        [server] = chosen(f"{sys.executable} {tmp_path}/forking.py {port} {{port}}")
+        [server] = chosen(f"{forking} {port} {{port}}")
         one = Running(server)
 
         def not_ready() -> bool:
@@ -139,12 +143,10 @@ class TestCommand:
 
 class TestUrl:
     @pytest.fixture
-    def there(self, tmp_path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    def there(self, forking: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         """A server that somebody else has started, with a child."""
-        (tmp_path / "forking.py").write_text(FORKING)
         port = free_port()
-        command = [sys.executable, str(tmp_path / "forking.py"), str(port)]
-        with subprocess.Popen(command) as process:
+        with subprocess.Popen([*forking.split(), str(port)]) as process:
             wait_for(lambda: len(listeners.listening(port)) == 2, "both processes listen")
             yield port, process
             for one in listeners.listening(port):

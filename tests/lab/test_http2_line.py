@@ -14,7 +14,7 @@ from h2.events import DataReceived, RequestReceived
 
 from loadtests.apps.content import content
 from loadtests.clients.steady import clients as steady
-from loadtests.clients.steady import known_requests
+from loadtests.clients.steady import http2_line, known_requests
 from loadtests.clients.steady.connection import Fault
 from tests.lab.accepting import Accepting
 
@@ -42,6 +42,7 @@ class Scripted(Accepting):
                     made.acknowledge_received_data(event.flow_controlled_length or 0, 1)
                 if isinstance(event, RequestReceived):
                     streams += 1
+                    self.window = made.remote_settings.initial_window_size
                     number = event.stream_id or 0
                     fields = {str(name): str(value) for name, value in event.headers or ()}
                     self._answer(made, number, fields, fault if streams == 3 else "")
@@ -91,6 +92,7 @@ def test_what_is_not_processed_is_sent_again(fault: str, count: int, client: ste
         asked = [client.make(known_requests.plain("small")) for _ in range(5)]
         client.ask(asked)
     assert not asked
+    assert server.window == http2_line.WINDOW
     assert (client.world.tally.requests, client.world.tally.failed) == (5, 0)
     assert client.world.tally.unlucky["not processed, and sent again"] == count
 

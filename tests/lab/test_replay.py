@@ -26,6 +26,7 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import disturbance, histogram, system_calls
 from loadtests.replay import chain, gate, outcomes
 from loadtests.replay.command import arrivals
+from loadtests.replay.gate import Gate
 from loadtests.servers import certificate
 from loadtests.studies import command
 from loadtests.verdict.thresholds import FAILS, HOLDS, UNKNOWN, condition
@@ -401,7 +402,7 @@ BUSY = {"machine": {"others": 0.5, "stolen": 0, "mhz": (0, 0)}}
 )
 def test_conditions(text: str, more: dict[str, Any], outcome: str) -> None:
     one = condition(text, gate.UNITS)
-    assert gate.judged(loaded([10, 20, 100], **more), [one]) == [(one, outcome)]
+    assert Gate(loaded([10, 20, 100], **more), [one]).judged == [(one, outcome)]
 
 
 @pytest.mark.parametrize(
@@ -423,23 +424,14 @@ def test_conditions_that_are_refused(
 
 def test_what_a_gate_says() -> None:
     def said(strict: bool, **more: Any) -> list[str]:
-        sample = loaded([190], **more)
         conditions = [condition("p99 > 100 ms"), condition("failed > 5", gate.UNITS)]
-        return gate.words(sample, gate.judged(sample, conditions), strict=strict)
+        return Gate(loaded([190], **more), conditions, strict).words()
 
     passed = "passed: failed > 5 (failed is 2 %: 2 of 100)"
     errors = {"errors": {"read": 2}}
-    assert said(False, **errors) == [
-        "FAILED: p99 > 100 ms (p99 is 190 ms)",
-        passed,
-        "exit code 3",
-    ]
+    assert said(False, **errors) == ["FAILED: p99 > 100 ms (p99 is 190 ms)", passed, "exit code 3"]
     unsure = "not to be told: p99 > 100 ms (p99 is 190 ms, but the machine was busy)"
-    assert said(False, **errors, **BUSY) == [
-        unsure,
-        passed,
-        "exit code 0; with --strict it is 4",
-    ]
+    assert said(False, **errors, **BUSY) == [unsure, passed, "exit code 0; with --strict it is 4"]
     assert said(True, **errors, **BUSY) == [unsure, passed, "exit code 4"]
 
 
@@ -453,8 +445,8 @@ def test_what_a_gate_says() -> None:
 )
 def test_the_highest_rate(p99: list[float], said: str) -> None:
     limit = condition("p99 > 50 ms", gate.UNITS)
-    assert said in gate.highest(loaded(p99), limit)
-    assert "not to be told" in gate.highest(loaded(p99, **BUSY), limit)
+    assert said in Gate(loaded(p99), [limit]).highest(limit)
+    assert "not to be told" in Gate(loaded(p99, **BUSY), [limit]).highest(limit)
 
 
 def test_system_calls(tmp_path: Path, lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -514,7 +506,7 @@ def test_a_gate_without_an_answer(tmp_path: Path, lab: Any) -> None:
 def test_a_process_that_ends_is_not_the_server(ended: bool) -> None:
     """A worker may be replaced just when the server is looked at."""
     sample = loaded([10], server_failed="one of its processes ended", server_ended=ended)
-    assert gate.exit_code(sample, [], strict=False) == int(ended)
+    assert Gate(sample, []).code(strict=False) == int(ended)
 
 
 MORTAL = """

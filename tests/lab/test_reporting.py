@@ -6,11 +6,12 @@ import csv
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from xml.etree import ElementTree
 
 import pytest
@@ -39,9 +40,6 @@ from loadtests.stats.results import Results, Spread
 from loadtests.studies import catalogue, command, docs, takeaways
 from loadtests.studies.study import Study
 from tests.support.browser import Browser
-
-if TYPE_CHECKING:
-    pass
 
 MILLISECONDS = Column("time", "ms", 2, 1e3)
 TIMES = Table(
@@ -144,10 +142,7 @@ class TestNumbers:
         assert number(value, places) == text
 
     def test_cells(self) -> None:
-        assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == (
-            "1.25",
-            "1.00 – 1.50",
-        )
+        assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == ("1.25", "1.00 – 1.50")
         assert written(Spread(0.001, 0.001, 0.001, 1), MILLISECONDS) == ("1.00", "")
         assert written(None, MILLISECONDS).value == "–"
         assert written(None, Column("remarks"), text=True).value == ""
@@ -162,13 +157,6 @@ def inline(shown: Figure, *, narrow: bool = False) -> str:
     from loadtests.reporting.figures import figure
 
     return figure.inline(shown, "a", narrow=narrow)
-
-
-def document(shown: Figure) -> str:
-    """A figure as a file."""
-    from loadtests.reporting.figures import figure
-
-    return figure.document(shown)
 
 
 def page(title: str, sections: list[Section], results: Results) -> str:
@@ -208,7 +196,7 @@ class TestFigures:
 
     def test_names_are_escaped(self) -> None:
         bars = Bars("n", "t", Axis("x"), [Bar("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])])
-        assert "a <b> & c" in texts(document(bars))
+        assert "a <b> & c" in texts(inline(bars))
 
     def test_points_lie_where_they_must(self) -> None:
         points = [(1.0, 1.0), (10.0, 10.0), (100.0, 100.0)]
@@ -385,23 +373,11 @@ class TestMarkdown:
 
 
 class TestSheets:
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
+    def test_table(self, tmp_path: Path) -> None:
         written = sheets.write(SECTIONS, tmp_path)
-        assert sorted(path.name for path in written) == [
-            "memory.csv",
-            "parts.csv",
-            "rate.csv",
-            "times.csv",
-        ]
-        return tmp_path
-
-    def rows(self, path: Path) -> list[list[str]]:
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.reader(file))
-
-    def test_table(self, folder: Path) -> None:
-        head, ours, other = self.rows(folder / "times.csv")
+        assert sorted(path.stem for path in written) == ["memory", "parts", "rate", "times"]
+        with (tmp_path / "times.csv").open(encoding="utf-8", newline="") as file:
+            head, ours, other = csv.reader(file)
         ends = ["time, ms median", "time, ms lowest", "time, ms highest"]
         assert head == ["server", *ends, "answers/s", "remarks"]
         assert ours == ["poorhttp single", "1.25", "1.0", "1.5", "12345.6", "client | saturated"]
@@ -447,50 +423,44 @@ class TestTerminal:
         assert max(map(len, lines)) <= 100
 
 
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
-    monkeypatch.setattr(command, "STUDIES", {"serial": told})
-    path = tmp_path / "results.jsonl"
-    path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
-    return path
-
-
 class TestCommand:
     """`python -m loadtests report` for the results of a study."""
 
-    def report(self, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    @pytest.fixture
+    def report(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+        told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
+        monkeypatch.setattr(command, "STUDIES", {"serial": told})
         monkeypatch.setattr("signal.signal", lambda *_: None)
-        monkeypatch.setattr("sys.argv", ["loadtests", "report", *map(str, arguments)])
-        return main()
+        path = tmp_path / "results.jsonl"
+        path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
+
+        def run(*words: str | Path) -> int:
+            monkeypatch.setattr("sys.argv", ["loadtests", "report", str(path), *map(str, words)])
+            return main()
+
+        return run
 
     def test_everything_at_once(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, tmp_path: Path, report: Callable[..., int], capsys: pytest.CaptureFixture[str]
     ) -> None:
-        folder = results.parent
-        asked = (
-            "--html",
-            folder / "p.html",
-            "--csv",
-            folder / "csv",
-            "--markdown",
-            folder / "p.md",
-        )
-        assert self.report(monkeypatch, results, *asked, "--figures", folder / "f" / "g") == 0
+        folder = tmp_path
+        asked = {"--html": "p.html", "--csv": "csv", "--markdown": "p.md", "--figures": "f/g"}
+        assert report(*(word for flag, to in asked.items() for word in (flag, folder / to))) == 0
         assert capsys.readouterr().out == ""
         assert "<h1>Serial</h1>" in (folder / "p.html").read_text(encoding="utf-8")
         assert (folder / "csv" / "times.csv").exists()
         assert "(f/g/rate.svg)" in (folder / "p.md").read_text(encoding="utf-8")
-        assert (folder / "f" / "g" / "rate.svg").exists()
+        drawn = (folder / "f" / "g" / "rate.svg").read_text(encoding="utf-8")
+        assert {"Requests & answers", "poorhttp single"} <= set(texts(drawn))
 
     def test_tables_by_default(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, tmp_path: Path, report: Callable[..., int], capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert self.report(monkeypatch, results) == 0
+        assert report() == 0
         told = capsys.readouterr().out
         assert "| **poorhttp single** |" in told
         assert "Failed measurements: 2;" in told
-        assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["results.jsonl"]
 
 
 SOON = "tls", "uploads", "balance"
@@ -498,8 +468,7 @@ SOON = "tls", "uploads", "balance"
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in SOON else pytest.mark.full) for n in docs.MADE],
+    "name", [pytest.param(n, marks=() if n in SOON else pytest.mark.full) for n in docs.MADE]
 )
 def test_pages_say_what_the_results_have(name: str) -> None:
     """The sentence on a page is the one that its results make."""

@@ -18,30 +18,18 @@ from loadtests.studies import engine
 FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache mod_wsgi 8 threads")
 
 
-def _installed(server: Server) -> Server:
-    """The server; skips the test, or the part of it, if that is not installed."""
-    if reason := missing(server):
+@pytest.mark.parametrize("name", FAST)
+def test_start_and_stop(name: str) -> None:
+    (found,) = (one for one in (*registry.WSGI, *registry.PROXIED) if one.name == name)
+    if reason := missing(found):
         pytest.skip(reason)
-    return server
-
-
-def _forgiving(server: Server) -> contextlib.AbstractContextManager[None]:
-    """A peer of another build of Python or of another version may fail."""
-    return contextlib.nullcontext() if server.ours else contextlib.suppress(ServerFailure)
-
-
-class TestStart:
-    @pytest.mark.parametrize("name", FAST)
-    def test_pages(self, name: str) -> None:
-        all_ = {server.name: server for server in (*registry.WSGI, *registry.PROXIED)}
-        (server,) = with_pages([_installed(all_[name])])
-        with (
-            _forgiving(server),
-            Running(server, target="/light") as running,
-        ):
-            assert running.processes()
-            running.stop()
-            assert running.left() == []
+    (server,) = with_pages([found])
+    # A peer of another build of Python or of another version may fail.
+    forgiving = contextlib.nullcontext() if server.ours else contextlib.suppress(ServerFailure)
+    with forgiving, Running(server, target="/light") as running:
+        assert running.processes()
+        running.stop()
+        assert running.left() == []
 
 
 def test_what_is_missing_and_how_to_get_it(

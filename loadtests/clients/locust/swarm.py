@@ -81,16 +81,14 @@ def drive(job: Job, core: int | None, workers: int = 0) -> Load:
     return load(run("Visitor", plan, url, users, workers, core, job.seconds))
 
 
-def own(
-    file: Path, url: str, users: int, seconds: float, workers: int = 0, core: int | None = None
-) -> Load:
+def own(file: Path, url: str, users: int, seconds: float) -> Load:
     """Runs somebody's own locustfile against `url`, for so many `seconds` with all users there.
 
     Raises LabError if it cannot be run, or if its users ask for nothing.
     """
     if not file.is_file():
         raise LabError(f"the locustfile {file} does not exist")
-    found = load(run(file.resolve(), {"seconds": seconds}, url, users, workers, core, seconds))
+    found = load(run(file.resolve(), {"seconds": seconds}, url, users, 0, None, seconds))
     if not found.requests and not found.errors:
         raise LabError(f"the users of {file.name} asked for nothing in {seconds:g} s")
     return found

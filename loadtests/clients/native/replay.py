@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
@@ -60,6 +60,12 @@ class Outcome(NamedTuple):
     right: int
     number: int = 0
     what: int = 0
+
+
+def step(link: str, answered: int, failed: int, times: HdrHistogram) -> dict[str, Any]:
+    """What became of a part of the requests, as results have it."""
+    encoded = histogram.encode(times)
+    return {"link": link, "answered": answered, "failed": failed, "times": encoded}
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,10 @@ class Http2Line(Line):
         self._streams: list[Stream] = []
         self._said = bytearray()
         self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="latin-1"))
-        self._h2.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = WINDOW
-        self._h2.local_settings[SettingCodes.ENABLE_PUSH] = 0
         self._h2.initiate_connection()
+        # Not what is set in `local_settings`: that is never sent.
+        settings: dict[SettingCodes | int, int] = {SettingCodes.INITIAL_WINDOW_SIZE: WINDOW}
+        self._h2.update_settings(settings | {SettingCodes.ENABLE_PUSH: 0})
         self._h2.increment_flow_control_window(WINDOW)
         try:
             if tls:

@@ -47,8 +47,7 @@ class Asking(Line):
     """A connection whose answers tell versions."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(port)
-        self.socket.settimeout(PATIENCE)
+        super().__init__(port, timeout=PATIENCE)
         self._versions: Versions = ("", "")
 
     def _check(self, response: Response, question: Question) -> None:

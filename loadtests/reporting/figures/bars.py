@@ -150,12 +150,11 @@ def _draw(axes: Axes, pieces: Sequence[Piece], thick: float) -> None:
     if spread:
         ys = [piece.place for piece in spread]
         xs = [piece.base + piece.value.median for piece in spread]
-        lows = [piece.value.median - piece.value.low for piece in spread]
-        highs = [piece.value.high - piece.value.median for piece in spread]
+        ends = _whiskers([piece.value for piece in spread])
         # A rim shows the whisker on a bar that is as dark as itself.
         for colour, width, order in ((PAPER, 2.6, 3.0), (INK, 1.1, 3.1)):
             look: Look = {"ecolor": colour, "elinewidth": width, "capthick": width, "zorder": order}
-            axes.errorbar(xs, ys, xerr=[lows, highs], fmt="none", **look)
+            axes.errorbar(xs, ys, xerr=ends, fmt="none", **look)
     for piece in pieces:
         if not piece.text:
             continue
@@ -170,10 +169,9 @@ def _draw(axes: Axes, pieces: Sequence[Piece], thick: float) -> None:
         chart.note(axes, piece.text, at, offset, color=INK, **small)
 
 
-def _whisker(value: Spread) -> list[list[float]] | None:
-    if value.low == value.high:
-        return None
-    return [[value.median - value.low], [value.high - value.median]]
+def _whiskers(values: Sequence[Spread]) -> list[list[float]]:
+    """How far each goes below and above its median."""
+    return [[one.median - one.low for one in values], [one.high - one.median for one in values]]
 
 
 def _dots(axes: Axes, bar: Bar, values: list[tuple[int, Spread]], y: float) -> None:
@@ -187,6 +185,6 @@ def _dots(axes: Axes, bar: Bar, values: list[tuple[int, Spread]], y: float) -> N
             "markerfacecolor": face,
             "clip_on": False,
         }
-        whisker = _whisker(value) if value.low >= 0 else None
+        ends = _whiskers([value]) if 0 <= value.low < value.high else None
         mark = MARKS[number % len(MARKS)]
-        axes.errorbar(value.median, y, xerr=whisker, fmt=mark, zorder=4, **look)
+        axes.errorbar(value.median, y, xerr=ends, fmt=mark, zorder=4, **look)

@@ -10,7 +10,6 @@ Servers that are not installed are left out and named.
 - `apache`: configurations of Apache.
 - `wsgi`: servers of WSGI applications: ours and others.
 - `content`: servers of files, CGI programs, templates and PHP.
-- `static`: servers of static files.
 - `proxied`: proxies, and one and two of our `single` behind each.
 - `operate`: servers that are reloaded, upgraded and stopped, each as its documentation says.
 - `develop`: development servers, which reload on save.
@@ -25,9 +24,9 @@ from zlib import crc32
 
 from loadtests.arguments import unknown
 from loadtests.servers.registry import content, develop
+from loadtests.servers.registry.content import STATIC
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, missing, require_release, version, versions
-from loadtests.servers.registry.static import STATIC
 from loadtests.servers.registry.studies import AUTO, MEMORY
 from loadtests.servers.registry.wsgi import FLOOR, OURS, SERVERS, WSGI
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from loadtests.servers.registry.server import Server
 
@@ -18,6 +19,16 @@ LOOPBACK = "127.0.0.1:{port}"
 GUNICORN = f"{{python}} -m gunicorn --bind {LOOPBACK}"
 GRANIAN = "{python} -m granian --interface wsgi --host 127.0.0.1 --port {port}"
 UWSGI = "{scripts}/uwsgi"
+WAITRESS = f"{{python}} -m waitress --listen {LOOPBACK}"
+
+
+MODES = {
+    "single": "#0b4f9e",
+    "forking --workers 2": "#2ca6c4",
+    "threading --threads 8": "#1a7fb8",
+    "gevent": "#7cc7df",
+}
+"""Ours with usual numbers, and the colour of each."""
 
 
 def configured(file: str, **words: object) -> str:
@@ -49,14 +60,15 @@ def ours(
     mode: str,
     target: str = CALLABLE,
     options: str = "",
+    bind: str = LOOPBACK,
+    log: str = "--access-log off",
     extra: str = "",
-    compared: bool = True,
-    **more: str,
+    **fields: Any,
 ) -> Server:
-    """One of our modes; `name` goes behind ours, and `more` are arguments of `serve`."""
+    """One of our modes, served as `serve` says; `name` goes behind ours, `fields` are others."""
     extra = extra or ("gevent" if mode.startswith("gevent") else "")
-    command = serve(mode, target, options=options, **more)
-    return Server(f"poorhttp {name}", colour, command, "poorhttp", extra, compared)
+    command = serve(mode, target, bind, options, log)
+    return Server(f"poorhttp {name}", colour, command, "poorhttp", extra, **fields)
 
 
 def script(text: str) -> str:
@@ -65,16 +77,15 @@ def script(text: str) -> str:
 
 
 def backend(name: str, bind: str, options: str = "") -> str:
-    """The part of a script that starts `single` and waits until it listens.
+    """The part of a script that starts `single` and waits until it listens."""
+    return begun(serve("single", bind=bind, options=f"{options} --pidfile"), name) + "; "
 
-    It has written its pidfile then.
-    """
+
+def begun(command: str, name: str) -> str:
+    """The part of a script that starts a server and waits for its pidfile, the last argument."""
     pidfile = f"{{folder}}/{name}.pid"
-    started = serve("single", bind=bind, options=f"{options} --pidfile {pidfile}")
-    return (
-        f"{started} & until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; "
-        "sleep 0.02; done; "
-    )
+    waits = f"until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done"
+    return f"{command} {pidfile} & {waits}"
 
 
 PHP_CHILDREN = 4

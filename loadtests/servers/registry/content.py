@@ -5,10 +5,13 @@ One worker each, no access log, and what its documentation recommends for the jo
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadtests.servers.registry.apache import apache, cgi, prefork
+from loadtests.servers.registry.apache import EVENT, PREFORK, apache, cgi, prefork
+from loadtests.servers.registry.apache import FILES as APACHE_FILES
 from loadtests.servers.registry.commands import (
     GRANIAN,
     LOOPBACK,
@@ -18,8 +21,9 @@ from loadtests.servers.registry.commands import (
     ours,
     php_fpm,
 )
+from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.server import Server
-from loadtests.servers.registry.wsgi import FLOOR
+from loadtests.servers.registry.wsgi import FLOOR, ours_serving
 
 CONNECTIONS = 2048
 APACHE_SPARE = 4
@@ -120,3 +124,25 @@ def programs(at_once: int) -> Sequence[Server]:
 
 SERVERS = {one.name: one for one in (*FILES, *programs(1), *PAGES, *FLASK, *PHP)}
 """By name. What is called the same is the same server, with other content."""
+
+_USER = "root" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+
+STATIC: Sequence[Server] = (
+    *ours_serving("static:{root}"),
+    *(SERVERS[name] for name in ("nginx", "nginx + open_file_cache", "lighttpd")),
+    apache("Apache event", "#e6a817", EVENT, APACHE_FILES),
+    apache("Apache prefork", "#a97c00", PREFORK, APACHE_FILES),
+    *(SERVERS[name] for name in ("granian", "uWSGI", "uWSGI + router")),
+    *(LISTED[name] for name in ("webfsd", "mini_httpd")),
+    Server(
+        "micro-httpd under xinetd",
+        "#9b8fd0",
+        "{xinetd} -dontfork -f {folder}/xinetd.conf -pidfile {folder}/pid",
+        programs=("xinetd", "micro_httpd"),
+        files=(("xinetd.conf", configured("xinetd.conf", USER=_USER)),),
+        note="a program started for each request, and a connection for each",
+        forks=True,
+    ),
+    *(LISTED[name] for name in ("busybox httpd", "python -m http.server", "php -S")),
+)
+"""Servers of static files."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from loadtests.programs import ROOT
 from loadtests.python_path import lab_folder
 from loadtests.servers.projects import DJANGO, Kind
+from loadtests.servers.registry import commands
 from loadtests.servers.registry.commands import LOOPBACK
 from loadtests.servers.registry.listed import listed
 from loadtests.servers.registry.server import Server
@@ -56,8 +57,9 @@ run_simple("127.0.0.1", $port, application, threaded=True, use_reloader=True)
 """
 
 
-def _ours(name: str, colour: str, options: str = "", extra: str = "") -> ReloadingServer:
+def _ours(name: str, colour: str, options: str = "") -> ReloadingServer:
     command = f"{{python}} -m poorhttp dev {{module}}:{{callable}} --bind {LOOPBACK} {options}"
+    extra = "gevent" if "gevent" in options else ""
     return ReloadingServer(f"poorhttp {name}", colour, command.strip(), "poorhttp", extra)
 
 
@@ -77,12 +79,7 @@ _COMMAND = OURS.command.replace(" dev ", " serve ")
 SERVE = replace(OURS, name="poorhttp serve", colour="#8a8f98", command=_COMMAND)
 SERVERS = (OURS, _ours("dev (full)", "#5b8fd0", "--autoreload full"), *_others())
 MODES = tuple(
-    _ours(f"dev ({mode})", colour, f"--mode {mode}{workers}", extra)
-    for mode, colour, workers, extra in (
-        ("single", "#0b4f9e", "", ""),
-        ("forking", "#2ca6c4", " --workers 2", ""),
-        ("threading", "#1a7fb8", " --threads 8", ""),
-        ("gevent", "#7cc7df", "", "gevent"),
-    )
+    _ours(f"dev ({mode.split()[0]})", colour, f"--mode {mode}")
+    for mode, colour in commands.MODES.items()
 )
 EVERYONE = (*SERVERS, *MODES, SERVE)

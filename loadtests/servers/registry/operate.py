@@ -86,13 +86,13 @@ UPGRADING = ("threading", "gevent")
 _UNTOLD = {"sockets": "does not tell WebSockets that it is reloaded"}
 
 
-def _ours(mode: str, workers: int = 1, extra: str = "") -> OperatedServer:
+def _ours(mode: str, workers: int = 1) -> OperatedServer:
     return OperatedServer(
         f"poorhttp {mode}",
         "",
         serve(f"{mode} --workers WORKERS", options=f"--graceful-timeout {GRACE}", log=""),
         "poorhttp",
-        extra,
+        "gevent" if mode == "gevent" else "",
         options={
             "upgrade": "--pidfile {folder}/pid",
             "recycle": "--max-requests 100",
@@ -121,9 +121,9 @@ def _reforked(*numbers: int) -> OperatedServer:
     )
 
 
-def _http2(mode: str, protocol: str, workers: int = 1, extra: str = "") -> OperatedServer:
+def _http2(mode: str, protocol: str) -> OperatedServer:
     """Ours under clients of HTTP/2, in the experiments in which processes begin and end."""
-    ours = _ours(mode, workers, extra)
+    ours = _ours(mode, 2 if mode == "forking" else 1)
     command = f"{ours.command} --http2 on"
     if protocol == "h2":
         files = "--tls-certificate {folder}/cert.pem --tls-key {folder}/key.pem"
@@ -168,7 +168,7 @@ SERVERS = (
     _ours("single"),
     _ours("forking", workers=2),
     _ours("threading"),
-    _ours("gevent", extra="gevent"),
+    _ours("gevent"),
     _gunicorn("sync"),
     _gunicorn("gthread", " --threads 8 --keep-alive 75"),
     OperatedServer(
@@ -215,14 +215,9 @@ SERVERS = (
     ),
 )
 HTTP2 = tuple(
-    _http2(mode, protocol, workers, extra)
+    _http2(mode, protocol)
     for protocol in ("h2", "h2c")
-    for mode, workers, extra in (
-        ("single", 1, ""),
-        ("forking", 2, ""),
-        ("threading", 1, ""),
-        ("gevent", 1, "gevent"),
-    )
+    for mode in ("single", "forking", "threading", "gevent")
 )
 """Ours under clients of HTTP/2."""
 REFORKED = (

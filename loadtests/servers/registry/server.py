@@ -12,9 +12,10 @@ space within a word.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from loadtests import programs
 from loadtests.clients.native import compiled
@@ -80,6 +81,10 @@ class Server:
     def movable(self) -> bool:
         """Whether it can listen on the host of another network."""
         return True
+
+    def varied(self, old: str, new: str, **fields: Any) -> Server:
+        """Another server: with `new` in place of `old` in its command, and with these fields."""
+        return replace(self, command=self.command.replace(old, new), **fields)
 
     def argv(self, values: Mapping[str, object], ip: str) -> list[str]:
         """The words of its command with these values."""

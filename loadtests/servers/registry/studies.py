@@ -11,19 +11,20 @@ from loadtests.servers.registry.commands import (
     GUNICORN,
     LOOPBACK,
     MODULE,
+    WAITRESS,
     backend,
+    begun,
     configured,
     ours,
     php_fpm,
     script,
     serve,
 )
-from loadtests.servers.registry.content import CONNECTIONS, PHP, nginx, programs
+from loadtests.servers.registry.content import CONNECTIONS, PHP, STATIC, nginx, programs
 from loadtests.servers.registry.content import SERVERS as CONTENT
 from loadtests.servers.registry.listed import LISTED
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, chosen
-from loadtests.servers.registry.static import STATIC
 from loadtests.servers.registry.wsgi import SERVERS, WSGI, ours_serving
 
 _BACKENDS = range(4)
@@ -118,14 +119,9 @@ ORDERED: Sequence[Server] = [
 ]
 """All that take part in `ordered`, each once: as it serves files, if it does."""
 
-[_GRANIAN] = chosen(SERVERS, ["granian 1 thread"])
 EIGHT_THREADS: Sequence[Server] = (
     *chosen(SERVERS, ("poorhttp threading 8", "gunicorn gthread 8", "waitress 8 threads")),
-    replace(
-        _GRANIAN,
-        name="granian 8 threads",
-        command=_GRANIAN.command.replace("threads 1", "threads 8"),
-    ),
+    LISTED["granian 1 thread"].varied("threads 1", "threads 8", name="granian 8 threads"),
     *chosen(SERVERS, ["uWSGI 8 threads"]),
 )
 """One process each."""
@@ -139,16 +135,10 @@ AUTO: Sequence[Server] = (
     Server("gunicorn", "#8c5a2b", f"{GUNICORN}{MODULE}", "gunicorn"),
     Server("gunicorn 5 × 4", "#c39a6b", f"{GUNICORN} -w 5 --threads 4{MODULE}", "gunicorn"),
     *chosen(SERVERS, ["granian"]),
-    replace(
-        LISTED["uWSGI 8 threads"],
-        name="uWSGI cheaper",
-        command=LISTED["uWSGI 8 threads"].command.replace(
-            "--threads 8", "--processes 8 --cheaper 2"
-        ),
+    LISTED["uWSGI 8 threads"].varied(
+        "--threads 8", "--processes 8 --cheaper 2", name="uWSGI cheaper"
     ),
-    Server(
-        *("waitress", "#c03a78", f"{{python}} -m waitress --listen {LOOPBACK}{MODULE}", "waitress")
-    ),
+    Server("waitress", "#c03a78", f"{WAITRESS}{MODULE}", "waitress"),
 )
 """Threads that follow the load, fixed numbers of them, and others by default or as advised."""
 
@@ -159,15 +149,13 @@ _FIRST = "127.0.0.1:{first}"
 
 def _limited(name: str, colour: str, application: str, package: str) -> Server:
     """nginx with `limit_conn` in front of a server, which has written its pidfile by then."""
-    pidfile = "{folder}/first.pid"
-    waits = f"until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done"
     proxy = nginx("", "", configured("nginx/limit-conn.conf", LIMITED=LIMITED))
     return replace(
         proxy,
         name=f"nginx limit_conn + {name}",
         colour=colour,
         # gunicorn listens a moment later.
-        command=script(f"{application} {pidfile} & {waits}; sleep 0.3; exec {proxy.command}"),
+        command=script(f"{begun(application, 'first')}; sleep 0.3; exec {proxy.command}"),
         package=package,
         programs=("sh", *proxy.programs),
     )

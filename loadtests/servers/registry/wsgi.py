@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from loadtests.servers.registry.apache import DAEMON, EMBEDDED, EVENT, PREFORK, apache
 from loadtests.servers.registry.commands import CALLABLE, ours
@@ -22,16 +21,17 @@ SERVERS = (
     ours("threading 8", "#1a7fb8", "threading --threads 8"),
     ours("forking 2", "#2ca6c4", "forking --workers 2"),
     ours("gevent", "#7cc7df", "gevent"),
-    ours("single, no monitoring", "#8a8f98", "single", options="--proc-name off", compared=False),
-    ours(
-        *("single + admin", "#7a3e9d", "single"),
-        options=f"--proc-name off {_ADMIN}",
-        compared=False,
+    *(
+        ours(name, colour, mode, options=options, compared=False)
+        for name, colour, mode, options in (
+            ("single, no monitoring", "#8a8f98", "single", "--proc-name off"),
+            ("single + admin", "#7a3e9d", "single", f"--proc-name off {_ADMIN}"),
+            ("single + monitoring", "#3f8f3f", "single", f"{_ADMIN} {_IDS}"),
+            ("threading 32", "#1a7fb8", "threading --threads 32", ""),
+            ("forking 1", "#7fd0e2", "forking --workers 1", ""),
+            ("forking 4", "#14788f", "forking --workers 4", ""),
+        )
     ),
-    ours(*("single + monitoring", "#3f8f3f", "single"), options=f"{_ADMIN} {_IDS}", compared=False),
-    ours("threading 32", "#1a7fb8", "threading --threads 32", compared=False),
-    ours("forking 1", "#7fd0e2", "forking --workers 1", compared=False),
-    ours("forking 4", "#14788f", "forking --workers 4", compared=False),
     *chosen(
         LISTED.values(),
         (
@@ -69,7 +69,4 @@ WSGI: Sequence[Server] = [
 
 def ours_serving(target: str, extra: str = "") -> list[Server]:
     """Ours with another target than an application, and a distribution that it needs."""
-    return [
-        replace(one, command=one.command.replace(CALLABLE, target), extra=extra or one.extra)
-        for one in OURS
-    ]
+    return [one.varied(CALLABLE, target, extra=extra or one.extra) for one in OURS]
