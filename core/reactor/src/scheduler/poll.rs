@@ -186,6 +186,15 @@ pub(crate) fn note_long_turn(state: &State) {
     state.lock().connections.add_turns(AS_MANY);
 }
 
+/// A turn has taken so many microseconds: each counts as a turn.
+pub(crate) fn note_time(state: &State, microseconds: u64) {
+    /// A turn of a connection with a few requests takes less, and is not worth the lock.
+    const FEW: u64 = 50;
+    if microseconds > FEW {
+        state.lock().connections.add_turns(u32::try_from(microseconds).unwrap_or(u32::MAX));
+    }
+}
+
 /// Notes an event.
 // A call for each event costs a request 1 % of its instructions.
 #[inline(always)]

@@ -42,8 +42,10 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>) {
     if state.is_stopping() {
         streams.begin_shutdown();
     }
+    let began = clock::precise_us();
     let turn = streams.turn(connection.has_hung_up());
     let has_more = act(state, &streams, turn);
+    poll::note_time(state, clock::precise_us().saturating_sub(began));
     if streams.is_over() {
         return match streams.has_ended() {
             true => release::close_gracefully(state, connection),

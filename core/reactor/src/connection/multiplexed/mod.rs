@@ -125,7 +125,7 @@ impl Multiplexed {
             partial_since: None,
             passed: clock::now(),
             rests: false,
-            room: turns::ROOM,
+            room: turns::LEAST_ROOM,
             active_at: 0,
             is_listed: false,
             is_sending: false,

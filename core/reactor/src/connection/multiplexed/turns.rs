@@ -11,8 +11,8 @@ use crate::sys::{Errno, clock};
 
 /// Most bytes received in a turn: content stays in the cache of the processor until its stream has its turn.
 pub(super) const ROOM: usize = 64 << 10;
-/// Bytes received in a turn of a connection whose bytes take long.
-const LEAST_ROOM: usize = 4 << 10;
+/// Bytes received in the first turn of a connection, and in each of one whose bytes take long.
+pub(super) const LEAST_ROOM: usize = 4 << 10;
 /// Microseconds for which a turn makes others wait: a connection whose turns take longer receives half as much in the next one.
 const LONG_TURN: u64 = 250;
 
