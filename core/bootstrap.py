@@ -13,6 +13,7 @@ root, and neither changes PATH or any profile.
 Written for Python 3.6, so that one that is too old for the rest can be told so.
 """
 
+import ast
 import os
 import platform
 import re
@@ -351,16 +352,22 @@ def uv_environment() -> "dict[str, str] | None":
     """The environment in which uv installs from where pip would; None if it cannot be told so."""
     pip = [sys.executable, "-m", "pip", "config", "list"]
     answer = subprocess.run(pip, stdout=subprocess.PIPE, encoding="utf-8", check=False)
-    environment = {}  # type: dict[str, str]
+    settings = uv_settings(answer.stdout) if answer.returncode == 0 else None
+    return None if settings is None else dict(os.environ, **settings)
+
+
+def uv_settings(listed: str) -> "dict[str, str] | None":
+    """What `pip config list` says, as environment variables of uv; None if it has no such."""
+    found = {}  # type: dict[str, str]
     # What environment variables say comes last, and counts.
-    for line in sorted(answer.stdout.splitlines(), key=lambda line: line.startswith(":env:")):
+    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         key, _, value = line.partition("=")
         name = key.rpartition(".")[2]
         if name in UV_SETTINGS:
-            environment[UV_SETTINGS[name]] = ",".join(value.strip("'\"").split())
+            found[UV_SETTINGS[name]] = ",".join(str(ast.literal_eval(value)).split())
         elif name not in NO_SOURCE:
             return None
-    return dict(os.environ, **environment) if answer.returncode == 0 else None
+    return found
 
 
 def run_uv(packages: "list[str]", report: "Callable[[str], None]") -> bool:

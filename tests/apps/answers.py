@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse
 
 #: Answers that are returned: status, headers, pieces.
 RETURNED: dict[str, tuple[str, list[tuple[str, str]], Pieces]] = {

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, say
+from tests.apps.basics import Environ, Pieces, StartResponse, say
 
 #: What has happened, for `/events`.
 EVENTS: list[str] = []

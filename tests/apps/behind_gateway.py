@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from poorhttp.targets import load
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, two_pieces
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, two_pieces
 
 echo = load("tests/apps/echo.py")
 answers = load("tests/apps/answers.py")

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from poorhttp.targets import load
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, two_pieces
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, two_pieces
 
 light_and_heavy = load("dispatch:apps/lightheavy")
 echo = load("tests/apps/echo.py")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, say
+from tests.apps.basics import Environ, Pieces, StartResponse, say
 
 
 def app(environ: Environ, start_response: StartResponse) -> Pieces:

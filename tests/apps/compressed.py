@@ -7,7 +7,7 @@ from functools import cache
 from typing import cast
 from urllib.parse import parse_qs
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, wait_for_file
+from tests.apps.basics import Environ, Pieces, StartResponse, wait_for_file
 
 #: Rows of JSON: like most answers, of parts that come again and again.
 ROW = '{{"id": {0}, "name": "entry number {0}", "tags": ["one", "two"], "active": true}},\n'

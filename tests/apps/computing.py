@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, say
+from tests.apps.basics import Environ, Pieces, StartResponse, say
 
 LONG = 0.05
 """Seconds of processor time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
+from tests.apps.basics import Environ, Pieces, StartResponse, tell
 
 
 def app(environ: Environ, start_response: StartResponse) -> Pieces:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, wait_for_file
+from tests.apps.basics import Environ, Pieces, StartResponse, wait_for_file
 
 #: Set by `/end`: streams and handlers that wait end.
 ended = threading.Event()

@@ -12,7 +12,7 @@ from poorhttp import targets
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.debug.load_error_page import load_error_page
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
-from tests.apps.wsgi import Environ, Pieces, StartResponse, WSGIApplication
+from tests.apps.basics import Environ, Pieces, StartResponse, WSGIApplication
 
 #: Applications of requests, by their targets.
 loaded: dict[str, WSGIApplication] = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, enter
+from tests.apps.basics import Environ, Pieces, StartResponse, enter
 
 
 class Mute(Exception):

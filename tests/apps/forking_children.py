@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 
 #: A signal that the application handles itself: its children inherit the handler.
 signal.signal(signal.SIGUSR1, lambda number, frame: None)

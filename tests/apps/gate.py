@@ -9,7 +9,7 @@ import sys
 import threading
 from wsgiref.validate import validator
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, enter
+from tests.apps.basics import Environ, Pieces, StartResponse, enter
 
 IMPORTED_IN = os.getpid()
 

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 
 FAILED = "500 Failed"
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 
 LIBC = ctypes.CDLL(None)
 LIBC.fdopen.restype = ctypes.c_void_p

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, wait_for_file
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, wait_for_file
 
 LINK = ("Link", "</style.css>; rel=preload; as=style")
 OTHER = ("Link", "</page.js>; rel=preload; as=script")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
+from tests.apps.basics import Environ, Pieces, StartResponse, tell
 
 
 def application(environ: Environ, start_response: StartResponse) -> Pieces:

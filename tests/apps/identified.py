@@ -7,7 +7,7 @@ import logging
 import time
 from threading import Barrier
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 
 logger = logging.getLogger("identified")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
+from tests.apps.basics import Environ, Pieces, StartResponse, tell
 
 #: The key object of `X-Known` in the last request that had one.
 last: list[str] = []

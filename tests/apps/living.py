@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, say
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, say
 
 HTML = ("Content-Type", "text/html; charset=utf-8")
 PAGE = b"<p>page</p></body></html>\n"

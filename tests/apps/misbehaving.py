@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, say
+from tests.apps.basics import Environ, Pieces, StartResponse, say
 
 kept: list[bytes] = []
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
 from poorhttp.targets.mounts import Mounts
-from tests.apps.wsgi import Environ, Pieces, StartResponse, WSGIApplication, tell
+from tests.apps.basics import Environ, Pieces, StartResponse, WSGIApplication, tell
 
 KEYS = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "REQUEST_URI")
 

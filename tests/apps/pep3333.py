@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import Any
 from wsgiref.validate import validator
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse
 
 Application = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 from tests.testkit.cases.exchanges import Answer, read_all
 
 ANSWERS = {f"/{case.name}": case.answer for case in read_all() if case.answer}

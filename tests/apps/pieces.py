@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.apps.wsgi import TEXT, Environ, StartResponse, wait_for_file
+from tests.apps.basics import TEXT, Environ, StartResponse, wait_for_file
 
 #: Of a response to `/many`.
 MANY = 2_000

@@ -9,7 +9,7 @@ from typing import cast
 
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.profiler import ProfiledApplication, ProfilePages
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse
 
 
 def compute(seconds: float) -> None:

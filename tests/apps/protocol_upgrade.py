@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, say
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, say
 
 VERSION = Path(os.environ["VERSION_FILE"]).read_text() if "VERSION_FILE" in os.environ else ""
 

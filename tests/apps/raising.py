@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse
 
 
 class Broken:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import cast
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, enter, say
+from tests.apps.basics import Environ, Pieces, StartResponse, enter, say
 
 
 def on_usr1(number: int, frame: FrameType | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 
 
 def application(environ: Environ, start_response: StartResponse) -> Pieces:

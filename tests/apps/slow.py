@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, wait_for_file
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, wait_for_file
 
 #: Longer than any test waits.
 FOR_EVER = 3600.0

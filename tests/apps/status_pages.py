@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from poorhttp.plugins.monitor import page
 from poorhttp.plugins.monitor.page import stream
-from tests.apps.wsgi import Environ, Pieces, StartResponse
+from tests.apps.basics import Environ, Pieces, StartResponse
 from tests.support.status_documents import DOCUMENTS
 
 if TYPE_CHECKING:

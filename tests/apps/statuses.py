@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, enter
+from tests.apps.basics import Environ, Pieces, StartResponse, enter
 
 
 def application(environ: Environ, start_response: StartResponse) -> Pieces:

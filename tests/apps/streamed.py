@@ -8,8 +8,8 @@ import os
 import threading
 from typing import BinaryIO
 
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, wait_for_file
 from tests.apps.echo import application as echo_application
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, wait_for_file
 
 
 def whole(source: BinaryIO) -> bytes:

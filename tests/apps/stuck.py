@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, say
+from tests.apps.basics import Environ, Pieces, StartResponse, say
 from tests.support.process_lock import ProcessLock
 
 #: What `/grow` has made.

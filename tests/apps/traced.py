@@ -9,7 +9,7 @@ from typing import cast
 
 from opentelemetry import trace
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse
 
 tracer = trace.get_tracer("shop")
 

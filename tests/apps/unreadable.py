@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterator
 from typing import cast
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse
 from tests.support.without_netlink import ALLOW, ERRNO, set_filter
 
 #: Numbers of the system calls.

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, tell
+from tests.apps.basics import Environ, Pieces, StartResponse, tell
 
 # Not with `pathlib`, whose import would take a third of the start of each worker.
 with open(os.environ["VERSION_FILE"]) as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs
 
-from tests.apps.wsgi import TEXT, Environ, Pieces, StartResponse, enter
+from tests.apps.basics import TEXT, Environ, Pieces, StartResponse, enter
 
 
 def application(environ: Environ, start_response: StartResponse) -> Pieces:

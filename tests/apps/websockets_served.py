@@ -10,7 +10,7 @@ from flask import Flask
 from flask_sock import Sock
 from flask_socketio import SocketIO
 
-from tests.apps.wsgi import Environ, Pieces, StartResponse, say
+from tests.apps.basics import Environ, Pieces, StartResponse, say
 
 IS_GEVENT = "gevent" in sys.modules
 

@@ -125,20 +125,22 @@ def test_a_reload_that_another_one_overtakes(versions: Versions, control: Contro
 
 
 def test_workers_come_and_go(control: Control) -> None:
-    with Server(GATE, "threading", *control.options, "--workers", "1") as server:
-        assert control.says("add") == "2 workers\n"
-        wait_for(lambda: len(control.pids()) == 2, "another worker")
+    # One alone would be replaced, because it has to share with the other.
+    with Server(GATE, "threading", *control.options, "--workers", "2") as server:
+        assert control.says("add") == "3 workers\n"
+        wait_for(lambda: len(control.pids()) == 3, "another worker")
         before = control.pids()
         said = control.says("restart", str(before[0]))
         assert said == f"worker {before[0]} is replaced as soon as its successor serves\n"
 
         def replaced() -> bool:
             pids = control.pids()
-            return len(pids) == 2 and before[0] not in pids
+            return len(pids) == 3 and before[0] not in pids
 
         wait_for(replaced, "the successor")
         server.wait_log(f"worker {before[0]} is replaced: an operator has asked for it")
         assert control.service()["restarts"]["asked"] == 1
+        assert control.says("remove") == "2 workers\n"
         assert control.says("remove") == "1 workers\n"
         assert control.fails("remove") == "the last worker stays"
         wait_for(lambda: len(workers(server.process.pid)) == 1, "the end of a worker")

@@ -151,38 +151,17 @@ def test_plain_lines_of_make(tmp_path: Path, tools: dict[str, str]) -> None:
         (tmp_path / "fails").touch()
 
 
-@pytest.mark.parametrize(
-    ("settings", "uv"),
-    [
-        ({}, {}),
-        ({"PIP_TIMEOUT": "9", "PIP_CERT": "/ca.pem"}, {"SSL_CERT_FILE": "/ca.pem"}),
-        (
-            {"PIP_CONFIG_FILE": "pip.conf", "PIP_FIND_LINKS": "/here /there"},
-            {"UV_DEFAULT_INDEX": "https://index.example/simple", "UV_FIND_LINKS": "/here,/there"},
-        ),
-        (
-            {"PIP_CONFIG_FILE": "pip.conf", "PIP_INDEX_URL": "https://other.example"},
-            {"UV_DEFAULT_INDEX": "https://other.example"},
-        ),
-        ({"PIP_EXTRA_INDEX_URL": "https://index.example"}, None),
-        ({"PIP_NO_INDEX": "1"}, None),
-    ],
-)
-def test_uv_installs_from_where_pip_would(
-    settings: dict[str, str],
-    uv: dict[str, str] | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("pip.conf").write_text("[global]\nindex-url = https://index.example/simple\n")
-    for name in [*os.environ]:
-        if name.startswith("PIP_"):
-            monkeypatch.delenv(name)
-    for name, value in {"PIP_CONFIG_FILE": os.devnull, **settings}.items():
-        monkeypatch.setenv(name, value)
-    expected = None if uv is None else {**os.environ, **uv}
-    assert bootstrap.uv_environment() == expected
+def test_uv_installs_from_where_pip_would() -> None:
+    index, other = "https://index.example/simple", "https://other.example"
+    listed = {
+        "": {},
+        ":env:.default-timeout='9'\nglobal.cert='/ca.pem'\n": {"SSL_CERT_FILE": "/ca.pem"},
+        f":env:.index-url='{other}'\nglobal.index-url='{index}'": {"UV_DEFAULT_INDEX": other},
+        "install.find-links='\\n/here\\n/there'": {"UV_FIND_LINKS": "/here,/there"},
+        f"global.index-url='{index}'\nglobal.extra-index-url='{other}'": None,
+        ":env:.no-index='1'": None,
+    }
+    assert {text: bootstrap.uv_settings(text) for text in listed} == listed
 
 
 def test_the_line_on_a_terminal() -> None:

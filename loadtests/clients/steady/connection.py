@@ -68,11 +68,11 @@ class Line(connection.Connection):
         goes_on: whether there may be another one.
     """
 
-    def __init__(self, port: int, host: str = "127.0.0.1", timeout: float = SILENCE) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1", timeout: float | None = None) -> None:
         self.process, self.served, self.answers = 0, "", 0
         self.goes_on = True
         try:
-            super().__init__(port, timeout, address=host)
+            super().__init__(port, timeout or SILENCE, address=host)
         except ConnectionRefusedError:
             raise Fault("refused", "connect") from None
         except TimeoutError:
