@@ -158,7 +158,6 @@ pub(crate) fn begin_body(connection: &mut Connection, body_spool: &Arc<BodySpool
     {
         stream.widen();
     }
-    let buffers = connection.request.buffers();
     if buffers.read_buffer.head.expects_continue && buffers.read_buffer.is_drained() {
         buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
