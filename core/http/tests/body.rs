@@ -41,6 +41,39 @@ impl Receiver {
     }
 }
 
+/// A stream of HTTP/2 whose head announces so much content.
+fn stream(announced: &str, limits: &Limits) -> Receiver {
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{announced}\r\n");
+    let mut parsed = Receiver::new(Limits::default(), usize::MAX);
+    let _ = parsed.body(&mut head.as_bytes());
+    let buffer = ReadBuffer::with_head(parsed.buffer.head.clone(), head.into_bytes());
+    Receiver { parser: RequestParser::of_stream(true), buffer, limits: limits.clone(), piece: usize::MAX }
+}
+
+#[test]
+fn content_without_framing_counts_however_it_is_received() {
+    let limits = Limits { body: 10, ..Limits::default() };
+    let mut announced = stream("Content-Length: 9\r\n", &limits);
+    assert_eq!((announced.body(&mut &b""[..]), announced.parser.expected()), (Ok(None), 9));
+    announced.parser.take_content(4);
+    assert_eq!(announced.parser.expected(), 5);
+    let mut unknown = stream("", &limits);
+    assert_eq!((unknown.body(&mut &b""[..]), unknown.parser.expected()), (Ok(None), 0));
+    unknown.parser.take_content(6);
+    assert!(!unknown.parser.has_whole_body(&unknown.buffer, &limits));
+    let room = unknown.buffer.room(0);
+    room[..5].copy_from_slice(b"12345");
+    unknown.buffer.received(4);
+    assert!(matches!(unknown.parser.poll(&mut unknown.buffer, &limits), Event::Content(b"1234")));
+    assert!(
+        unknown.parser.end_content() && matches!(unknown.parser.poll(&mut unknown.buffer, &limits), Event::Complete)
+    );
+    assert!(!unknown.parser.end_content());
+    let mut long = stream("", &limits);
+    assert_eq!(long.body(&mut &b"1234567890"[..]), Ok(None));
+    assert_eq!(stream("", &limits).body(&mut &b"12345678901"[..]), Err(413));
+}
+
 /// The body after a chunked head; it must be the same however the bytes are split.
 fn chunked_within(chunks: &str, limits: &Limits) -> Result<Option<Vec<u8>>, u16> {
     let text = format!("{POST}{chunks}");

@@ -18,3 +18,4 @@ mod response;
 mod static_cases;
 mod trust;
 mod trust_cases;
+mod upgrade;
