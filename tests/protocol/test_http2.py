@@ -152,6 +152,22 @@ def test_uploads(serve: Serve) -> None:
             assert (stream.status, stream.body, stream.reset) == (200, summary(BODY), None)
 
 
+@pytest.mark.each_mode("single")
+def test_uploads_beside_one_that_rests(serve: Serve) -> None:
+    """It has a wide window, for which those of the others are held, but only as long as it goes on."""
+    length = ("content-length", str(len(BODY)))
+    with client(serve(STREAMED, ON)) as made:
+        rests = made.begin("/hash", length, method="POST", ended=False)
+        made.send(rests, BODY[:10])
+        made.until(lambda: made.room(rests) > 1_000_000)
+        others = [made.begin("/hash", length, method="POST", ended=False) for _ in range(3)]
+        for other in others:
+            made.send(other, BODY, ended=True)
+        made.send(rests, BODY[10:], ended=True)
+        for stream in (*others, rests):
+            assert (made.whole(stream).status, stream.body) == (200, summary(BODY))
+
+
 def test_an_echo_while_it_comes(serve: Serve) -> None:
     with client(serve(STREAMED, ON, STREAM)) as made:
         stream = made.begin("/streamed/echo", method="POST", ended=False)

@@ -53,6 +53,17 @@ pub enum Wait {
     Turn,
 }
 
+/// Whether the window of a stream stays as it is while another upload is received, see [`crate::Connection::widen`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// It was never asked for.
+    No,
+    /// So many uploads were complete when this was looked at.
+    Held(u32),
+    /// Not any more.
+    Over,
+}
+
 /// A stream that is open, or that was reset and is still known to the embedding.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
@@ -70,6 +81,7 @@ pub(crate) struct Stream {
     pub(crate) unconsumed: u32,
     /// Bytes that are consumed, and not yet allowed to the client again.
     pub(crate) credit: u32,
+    pub(crate) hold: Hold,
     /// Content-Length.
     pub(crate) announced: Option<u64>,
     /// Bytes of content received.
@@ -107,6 +119,10 @@ impl Stream {
     /// Whether the client may send all that is missing of the content.
     pub(crate) fn allows_rest(&self) -> bool {
         self.announced.is_some_and(|length| length.saturating_sub(self.received) <= self.receive_window.max(0) as u64)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.hold, Hold::Held(_))
     }
 
     /// Its place in the queue; `None`: it waits for no turn, or its window is closed.
@@ -232,6 +248,12 @@ impl Streams {
     pub(crate) fn may_grant(&self) -> bool {
         let first = self.queue.first();
         first.is_some_and(|(urgency, ..)| self.holder().is_none_or(|holder| *urgency < holder.priority.urgency))
+    }
+
+    /// The streams whose windows are held, the oldest first.
+    pub(crate) fn held(&mut self) -> impl Iterator<Item = (u32, &mut Stream)> {
+        let is_held = |stream: &Stream| stream.is_held() && stream.closed.is_none();
+        self.open.iter_mut().filter(move |(_, stream)| is_held(stream)).map(|(id, stream)| (*id, stream))
     }
 
     /// The stream that sends what waits on it, if it is still open.

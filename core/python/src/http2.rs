@@ -93,6 +93,18 @@ impl StreamProtocol for Server {
         self.0.widen(stream);
     }
 
+    fn allowed(&self, stream: u32) -> u64 {
+        self.0.allowed(stream)
+    }
+
+    fn is_held(&self, stream: u32) -> bool {
+        self.0.is_held(stream)
+    }
+
+    fn check_hold(&mut self, stream: u32) -> bool {
+        self.0.check_hold(stream)
+    }
+
     fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool {
         self.0.send_lines(stream, status, fields, ends).is_ok()
     }

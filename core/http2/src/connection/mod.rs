@@ -25,7 +25,7 @@ use crate::hpack::decoder::Decoder;
 use crate::hpack::encoder::Encoder;
 use crate::options::Options;
 use crate::priority::Priority;
-use crate::stream::{Closed, Receiving, Streams};
+use crate::stream::{Closed, Hold, Receiving, Stream, Streams};
 
 /// The payload of the PING that follows the announcement of a shutdown.
 const SHUTDOWN_PING: [u8; 8] = *b"shutdown";
@@ -131,6 +131,9 @@ pub struct Connection {
     /// Bytes that the client may send, and those consumed that it does not know of yet.
     receive_window: i64,
     credit: u32,
+    /// The stream whose window is wide while those of others are held, and how many of them have been complete.
+    upload: Option<u32>,
+    uploads: u32,
     output: Vec<u8>,
     /// Bytes of the output that are sent.
     gone: usize,
@@ -159,7 +162,6 @@ impl Connection {
             &[
                 (frame::HEADER_TABLE_SIZE, options.header_table()),
                 (frame::MAX_CONCURRENT_STREAMS, options.streams),
-                (frame::INITIAL_WINDOW_SIZE, options.stream_window()),
                 (frame::MAX_HEADER_LIST_SIZE, options.header_list()),
                 (frame::NO_RFC7540_PRIORITIES, 1),
             ],
@@ -181,6 +183,8 @@ impl Connection {
             initial_send_window: i64::from(DEFAULT_WINDOW),
             receive_window: i64::from(receive_window),
             credit: 0,
+            upload: None,
+            uploads: 0,
             output,
             gone: 0,
             last_data: None,
@@ -303,6 +307,14 @@ impl Connection {
 
     /// Content of this stream takes no more memory of the embedding, so the client may send as much again.
     pub fn consumed(&mut self, stream: u32, bytes: u32) {
+        if !self.is_held(stream) {
+            self.grow(stream, self.options.stream_window());
+        }
+        self.credit(stream, bytes);
+    }
+
+    /// The client may send so many bytes again, but not yet on a stream whose window is held.
+    fn credit(&mut self, stream: u32, bytes: u32) {
         let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
         let bytes = bytes.min(state.unconsumed);
         state.unconsumed -= bytes;
@@ -312,11 +324,78 @@ impl Connection {
     }
 
     /// The embedding takes the content of this stream as it comes, so that its window may be half of that of the connection.
+    ///
+    /// Of several uploads whose lengths are known only one has such a window, the oldest; those of the others are held until it is
+    /// complete. A client sends by turns on all streams whose windows are open: each would need memory until the last of them ends.
+    /// An upload that does not go on must not hold up others for long: see [`Connection::check_hold`].
     pub fn widen(&mut self, stream: u32) {
-        let most = self.options.connection_window() / 2;
+        let is_receiving = |state: &Stream| state.receiving == Receiving::Content;
+        let other = self.upload.filter(|other| *other != stream && self.streams.peek(*other).is_some_and(is_receiving));
+        let Some(state) = self.streams.get(stream).filter(|state| is_receiving(state)) else { return };
+        if state.announced.is_some() && state.hold != Hold::Over {
+            if other.is_some() {
+                if state.hold == Hold::No && !state.allows_rest() {
+                    state.hold = Hold::Held(self.uploads);
+                }
+                return;
+            }
+            self.upload = Some(stream);
+        }
+        self.grow(stream, self.options.connection_window() / 2);
+    }
+
+    /// Whether the window of this stream is held.
+    pub fn is_held(&self, stream: u32) -> bool {
+        self.streams.peek(stream).is_some_and(Stream::is_held)
+    }
+
+    /// To be called again and again while the window of this stream is held: if no upload was complete since it was held, or since the
+    /// last call, no window is held any more. Returns whether it is.
+    pub fn check_hold(&mut self, stream: u32) -> bool {
+        let uploads = self.uploads;
+        let Some(state) = self.streams.get(stream) else { return false };
+        let Hold::Held(before) = state.hold else { return false };
+        if before != uploads {
+            state.hold = Hold::Held(uploads);
+            return true;
+        }
+        self.upload = None;
+        let held: Vec<_> = self.streams.held().map(|(id, _)| id).collect();
+        held.into_iter().for_each(|stream| self.release(stream, self.options.stream_window()));
+        false
+    }
+
+    /// Bytes of content that may come on a stream before more is allowed, and those that are not consumed.
+    pub fn allowed(&self, stream: u32) -> u64 {
+        let allowed = |state: &Stream| u64::try_from(state.receive_window).unwrap_or(0) + u64::from(state.unconsumed);
+        self.streams.peek(stream).map_or(0, allowed)
+    }
+
+    /// Nothing more comes on a stream. If its window was wide, that of the oldest one that is held is widened.
+    fn end_upload(&mut self, stream: u32) {
+        if self.upload == Some(stream) {
+            self.uploads = self.uploads.wrapping_add(1);
+            self.upload = self.streams.held().next().map(|(id, _)| id);
+            if let Some(next) = self.upload {
+                self.release(next, self.options.connection_window() / 2);
+            }
+        }
+    }
+
+    /// Holds the window of a stream no longer, which may be so large.
+    fn release(&mut self, stream: u32, window: u32) {
+        if let Some(state) = self.streams.get(stream) {
+            state.hold = Hold::Over;
+            self.grow(stream, window);
+            self.allow_on_stream(stream);
+        }
+    }
+
+    /// Makes the window of a stream so large, unless the client may send all that is missing anyway.
+    fn grow(&mut self, stream: u32, window: u32) {
         let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
-        if state.window < most && !state.allows_rest() {
-            state.credit += most - std::mem::replace(&mut state.window, most);
+        if state.window < window && !state.allows_rest() {
+            state.credit += window - std::mem::replace(&mut state.window, window);
             self.allow_on_stream(stream);
         }
     }
@@ -324,9 +403,8 @@ impl Connection {
     /// Allows the client to send again on a stream, if that is much and it is not through.
     fn allow_on_stream(&mut self, stream: u32) {
         let least = self.options.stream_window();
-        let Some(state) = self.streams.get(stream).filter(|state| state.receiving == Receiving::Content) else {
-            return;
-        };
+        let may_come = |state: &&mut Stream| state.receiving == Receiving::Content && !state.is_held();
+        let Some(state) = self.streams.get(stream).filter(may_come) else { return };
         if state.credit >= state.window / 2 && !(state.window > least && state.allows_rest()) {
             let credit = std::mem::take(&mut state.credit);
             state.receive_window += i64::from(credit);
@@ -373,6 +451,7 @@ impl Connection {
 
     /// Allows the client to send again what is not consumed of a stream that ends.
     fn forget_content(&mut self, stream: u32) {
+        self.end_upload(stream);
         let unconsumed = self.streams.get(stream).map_or(0, |state| std::mem::take(&mut state.unconsumed));
         if unconsumed > 0 {
             self.allow(unconsumed);

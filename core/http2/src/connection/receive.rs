@@ -7,7 +7,7 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{self, FrameHeader, HEADER, MOST, PREFACE};
 use crate::options::Options;
 use crate::priority::Priority;
-use crate::stream::{Closed, Receiving, Sending, Stream};
+use crate::stream::{Closed, Hold, Receiving, Sending, Stream};
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +226,9 @@ impl Connection {
 
     /// The client ends its side of a stream; `false`: the stream is no longer open.
     fn end_receiving(&mut self, stream: u32) -> bool {
-        self.streams.get(stream).map(|state| state.receiving = Receiving::Ended).is_some()
+        let is_open = self.streams.get(stream).map(|state| state.receiving = Receiving::Ended).is_some();
+        self.end_upload(stream);
+        is_open
     }
 
     /// Section 6.1.
@@ -312,7 +314,7 @@ impl Connection {
                 // Padding needs no memory.
                 let padding = (length - rest.content) as u32;
                 if padding > 0 {
-                    self.consumed(stream, padding);
+                    self.credit(stream, padding);
                 }
                 return Ok(None);
             }
@@ -327,6 +329,7 @@ impl Connection {
             // Malformed (RFC 9113 section 8.1.1): an answer may come before the error.
             state.fault = (reject.status == 400).then_some(ErrorCode::ProtocolError);
         }
+        self.end_upload(stream);
         Event::Refused { stream, reject, line }
     }
 
@@ -575,10 +578,11 @@ impl Connection {
             sending: Sending::Head,
             closed: None,
             send_window: self.initial_send_window,
-            window: self.options.stream_window(),
-            receive_window: i64::from(self.options.stream_window()),
+            window: Options::DEFAULT_WINDOW,
+            receive_window: i64::from(Options::DEFAULT_WINDOW),
             unconsumed: 0,
             credit: 0,
+            hold: Hold::No,
             announced: if head.is_chunked() { None } else { head.body_length() },
             received: 0,
             priority,

@@ -364,6 +364,8 @@ impl Session {
                 connection.widen(stream);
                 "done".into()
             }
+            "check_hold" => if connection.check_hold(stream) { "held" } else { "free" }.into(),
+            "allowed" => connection.allowed(stream).to_string(),
             "reset" => {
                 connection.reset(stream, ErrorCode::of(code(words.words[2])));
                 "done".into()

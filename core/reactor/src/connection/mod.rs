@@ -428,7 +428,7 @@ impl Connection {
         let expected = self.request.parser.expected();
         let body = self.request.buffers.as_mut().and_then(|buffers| buffers.body.as_mut());
         if let (Some(stream), Some(body)) = (self.socket.transport.stream(), body)
-            && !body.must_be_written(expected)
+            && !body.must_be_written(expected, stream.allowed())
             && let Some(lent) = body.lend(expected)
             && let Some(lent) = stream.lend(lent)
         {

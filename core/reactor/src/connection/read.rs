@@ -126,8 +126,9 @@ pub(crate) fn read(
                     return Read::Wait { is_long: true };
                 }
                 let expected = connection.request.parser.expected();
+                let allowed = connection.socket.transport.stream().map_or(expected, |stream| stream.allowed());
                 if let Some(body) = connection.request.buffers().body.as_mut()
-                    && body.must_be_written(expected)
+                    && body.must_be_written(expected, allowed)
                 {
                     return Read::WriteBody;
                 }

@@ -70,6 +70,15 @@ pub trait StreamProtocol: Send {
     /// Content of a stream is taken as it comes, so the client may send more at once.
     fn widen(&mut self, stream: u32);
 
+    /// Bytes of content that may come on a stream before more is allowed, and those that are not consumed.
+    fn allowed(&self, stream: u32) -> u64;
+
+    /// Whether a stream is allowed no more while another upload is received.
+    fn is_held(&self, stream: u32) -> bool;
+
+    /// The same, to be called again and again while it is: if no upload was complete since, no stream is held any more.
+    fn check_hold(&mut self, stream: u32) -> bool;
+
     /// Sends the head of a response, or of an interim one: status, and header fields as lines. Those about the connection are left
     /// out. `ends`: no content follows. `false`: nothing can be sent on this stream.
     fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool;

@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use crate::connection::body::throughput::MinimumRate;
+use crate::connection::multiplexed::stream::HELD_FOR;
 use crate::connection::read::{self, Complete, Read};
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::connection::stream_protocol::Negotiation;
+use crate::connection::transport::stream_socket::StreamSocket;
 use crate::connection::transport::tls::TlsSocket;
 use crate::connection::{Connection, NO_MEMORY, Received};
 use crate::event_loop::{handshake, streamed_bodies};
@@ -270,6 +272,7 @@ fn resume(state: &Arc<State>, mut connection: Box<Connection>) -> Option<Box<Con
             if received != Received::NothingYet {
                 return Some(connection);
             }
+            note_hold(&mut connection);
             match connection.request.is_mid_message() && keeps_up(&mut connection, state.timeouts.body_rate()) {
                 true => release::wait_for_more(state, connection),
                 false => give_up(state, connection),
@@ -284,6 +287,15 @@ fn give_up(state: &State, connection: Box<Connection>) {
     match connection.request.is_mid_message() {
         true => release::refuse(state, connection, Reject { status: 408, reason: "the request did not come in time" }),
         false => release::close_gracefully(state, connection),
+    }
+}
+
+/// The client could send nothing of its body while that of another stream was received.
+fn note_hold(connection: &mut Connection) {
+    if connection.socket.transport.stream().is_some_and(StreamSocket::check_hold)
+        && let Some(buffers) = &mut connection.request.buffers
+    {
+        buffers.throughput.pause(HELD_FOR);
     }
 }
 

@@ -3,8 +3,10 @@
 use poorhttp_http::{Protocol, Reject, Response, ServerFields};
 
 use crate::connection::Connection;
+use crate::connection::multiplexed::stream::HELD_FOR;
 use crate::connection::send_queue::Lost;
 use crate::connection::state::{After, Phase, PhaseEvent};
+use crate::connection::transport::stream_socket::StreamSocket;
 use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::log::error::Level;
 use crate::log::request_id::RequestName;
@@ -226,7 +228,9 @@ pub(crate) fn wait_for_more(state: &State, mut connection: Box<Connection>) {
                 body.rest();
             }
             buffers.read_buffer.shrink();
-            buffers.throughput.deadline(timeouts.body_rate())
+            let is_held = connection.socket.transport.stream().is_some_and(StreamSocket::is_held);
+            let deadline = buffers.throughput.deadline(timeouts.body_rate());
+            if is_held { deadline.min(now + HELD_FOR) } else { deadline }
         }),
         // However slowly its bytes arrive, the head must be complete in time.
         Phase::Serving if is_mid_message => {

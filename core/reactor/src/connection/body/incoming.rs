@@ -230,8 +230,8 @@ impl IncomingBody {
     }
 
     /// Whether the buffer must be written to the file before more is received. If not, there is room. The next `expected`
-    /// bytes follow without framing between them.
-    pub(crate) fn must_be_written(&mut self, expected: u64) -> bool {
+    /// bytes follow without framing between them, of which the client may send so many by now.
+    pub(crate) fn must_be_written(&mut self, expected: u64, allowed: u64) -> bool {
         if self.is_lent {
             return false;
         }
@@ -247,6 +247,7 @@ impl IncomingBody {
         self.early = if is_direct {
             // Memory grows with what has arrived, not with what was announced.
             let likely = usize::try_from(self.received).unwrap_or(usize::MAX).saturating_mul(3).max(ALWAYS);
+            let wanted = wanted.min(usize::try_from(allowed).unwrap_or(usize::MAX).max(DIRECT));
             if buffer.spare() < wanted && wanted >= SPARE_FROM {
                 buffer.reuse();
             }
@@ -335,7 +336,7 @@ mod tests {
         theirs.set_nonblocking(true).unwrap();
         let transport = PlainSocket::from(OwnedFd::from(ours));
         let mut reads = 0;
-        while rest > 0 && !body.must_be_written(rest) {
+        while rest > 0 && !body.must_be_written(rest, rest) {
             let mut room = body.room(rest);
             assert!(room > 0);
             reads += 1;
@@ -355,7 +356,7 @@ mod tests {
     fn a_body_is_read_in_large_pieces_and_needs_memory_as_it_arrives() {
         let spool = spool(64 << 20);
         let mut body = IncomingBody::new(&spool);
-        assert!(!body.must_be_written(ONE as u64) && body.room(ONE as u64) == ALWAYS);
+        assert!(!body.must_be_written(ONE as u64, ONE as u64) && body.room(ONE as u64) == ALWAYS);
         assert!(read(&mut body, ONE as u64) <= 5 && body.received() == ONE as u64 && !body.is_unwritten());
         assert!(spool.try_charge((64 << 20) - (ONE - ALWAYS)), "it counts once");
         assert!(!spool.try_charge(1));
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(body.received(), SPOOLED_AT_ONCE as u64);
         // Of chunks it is not known in advance.
         let mut chunked = IncomingBody::new(&spool(64 << 20));
-        while !chunked.must_be_written(0) {
+        while !chunked.must_be_written(0, 0) {
             chunked.append(&[0; ALWAYS]).unwrap();
         }
         assert_eq!(chunked.received(), (ONE + ALWAYS) as u64, "one as large as the limit stays in memory");
@@ -383,7 +384,7 @@ mod tests {
         let (mut small, mut chunked) = (IncomingBody::new(&spool), IncomingBody::new(&spool));
         assert!(read(&mut small, 10_000) == 1 && !small.is_unwritten());
         chunked.append(&[0; 2 * ALWAYS]).unwrap();
-        assert!(spool.is_exceeded() && chunked.must_be_written(0));
+        assert!(spool.is_exceeded() && chunked.must_be_written(0, 0));
         drop(chunked);
         assert!(!spool.is_exceeded());
     }
@@ -398,7 +399,7 @@ mod tests {
         drop(content);
         let mut second = IncomingBody::new(&spool);
         second.append(b"begin").unwrap();
-        assert!(!second.must_be_written(100_000) && second.room(100_000) == 100_000, "no more than the body");
+        assert!(!second.must_be_written(100_000, 100_000) && second.room(100_000) == 100_000, "no more than the body");
         assert_eq!(read(&mut second, 100_000), 1);
         assert!(spool.try_charge((64 << 20) - (ONE - ALWAYS)) && !spool.try_charge(1), "all of it counts");
         assert!(!spool.tidy());

@@ -10,7 +10,7 @@
 //! Whoever receives or sends on a stream takes the lock for a moment. Nothing here calls back: what has become of other streams is
 //! returned, and [`crate::scheduler::streams`] passes it on.
 
-mod stream;
+pub(crate) mod stream;
 pub(crate) mod streams;
 mod turns;
 

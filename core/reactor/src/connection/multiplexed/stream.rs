@@ -17,6 +17,9 @@ const MOST_OF_HEAD: usize = 1 << 20;
 /// Streams for which an idle connection keeps memory.
 const KEPT_STREAMS: usize = 16;
 
+/// Milliseconds for which an upload may hold up others of its connection: in so many a fast client sends all of one.
+pub(crate) const HELD_FOR: u64 = 50;
+
 /// Bytes of a file that are read instead: the last ones, whose frame ends the stream, and all of a small one, which costs fewer system
 /// calls.
 const LAST_OF_FILE: u64 = 64 << 10;
@@ -85,6 +88,24 @@ impl Multiplexed {
         let mut state = self.lock();
         state.protocol.widen(stream);
         self.flush(&mut state);
+    }
+
+    /// Bytes of content that may come before more is allowed, and those that nobody has received.
+    pub(crate) fn allowed(&self, stream: u32) -> u64 {
+        self.lock().protocol.allowed(stream)
+    }
+
+    /// Whether the client may send no more of the content while that of another stream is received.
+    pub(crate) fn is_held(&self, stream: u32) -> bool {
+        self.lock().protocol.is_held(stream)
+    }
+
+    /// The same, every [`HELD_FOR`] milliseconds: not if no content has become complete in them.
+    pub(crate) fn check_hold(&self, stream: u32) -> bool {
+        let mut state = self.lock();
+        let is_held = state.protocol.check_hold(stream);
+        self.flush(&mut state);
+        is_held
     }
 
     /// Takes back the room that was lent, with the content that has come.

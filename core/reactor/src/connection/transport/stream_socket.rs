@@ -72,6 +72,21 @@ impl StreamSocket {
         self.connection.widen(self.stream);
     }
 
+    /// See [`Multiplexed::allowed`].
+    pub(crate) fn allowed(&self) -> u64 {
+        self.connection.allowed(self.stream)
+    }
+
+    /// See [`Multiplexed::is_held`].
+    pub(crate) fn is_held(&self) -> bool {
+        self.connection.is_held(self.stream)
+    }
+
+    /// See [`Multiplexed::check_hold`].
+    pub(crate) fn check_hold(&self) -> bool {
+        self.connection.check_hold(self.stream)
+    }
+
     /// See [`Multiplexed::take_back`].
     pub(crate) fn take_back(&self) -> Option<Lent> {
         self.connection.take_back(self.stream)
