@@ -13,8 +13,9 @@ pub struct Options {
     /// (SETTINGS_MAX_CONCURRENT_STREAMS). RFC 9113 section 6.5.2 recommends at least 100. nginx: 128, h2o and Apache: 100, Go: 250,
     /// gunicorn: 100.
     pub streams: u32,
-    /// Bytes of content that a client may send on a stream beyond those that are consumed, at least 65,535. It is 65,535 until the first
-    /// of them are consumed, which is no wait: a connection that begins sends less before it gets an acknowledgement.
+    /// Bytes of content that a client may send on a stream before the first of them is consumed (SETTINGS_INITIAL_WINDOW_SIZE), at
+    /// least 65,535, because a client may send so much before it knows this setting. For a client that sends several uploads at once,
+    /// it becomes 65,535.
     /// The window of a stream that is taken as it comes grows to half of that of the connection. Over a way of 100 ms, 256 KiB
     /// allow 2.6 MB in a second. nginx: 64 KiB, Go: 1 MiB, Apache: 64 KiB.
     pub stream_window: u32,
@@ -39,6 +40,8 @@ pub struct Options {
 impl Options {
     /// Early ends that a second allows.
     pub const RESETS_PER_SECOND: u32 = 33;
+    /// Bytes of an upload for which others wait a little longer.
+    pub const GOES_ON: u64 = 64 << 10;
     /// Frames that bring nothing, which a second allows.
     pub const FRAMES_PER_SECOND: u32 = 100;
     /// The largest payload of a frame that is received: the smallest that every server must take (RFC 9113 section 4.2). Larger ones

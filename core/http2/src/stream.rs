@@ -58,8 +58,8 @@ pub enum Wait {
 pub(crate) enum Hold {
     /// It was never asked for.
     No,
-    /// So many uploads were complete when this was looked at.
-    Held(u32),
+    /// So many bytes had come of uploads with a wide window when this was looked at.
+    Held(u64),
     /// Not any more.
     Over,
 }
@@ -248,6 +248,14 @@ impl Streams {
     pub(crate) fn may_grant(&self) -> bool {
         let first = self.queue.first();
         first.is_some_and(|(urgency, ..)| self.holder().is_none_or(|holder| *urgency < holder.priority.urgency))
+    }
+
+    /// Makes the windows for content of the client smaller, of all open streams.
+    pub(crate) fn narrow(&mut self, less: u32) {
+        for stream in self.open.values_mut() {
+            stream.window -= less;
+            stream.receive_window -= i64::from(less);
+        }
     }
 
     /// The streams whose windows are held, the oldest first.

@@ -54,12 +54,12 @@ class Http2:
         metavar="SIZE",
         reason="The client waits when it has sent so much that the server, or with "
         "`stream_request_body` the application, has not read. Over a way of 100 ms, 256 KiB allow "
-        "2.6 MB in a second. A window is 64 KiB at first, and so large when the first bytes are "
-        "read. The window of a large body that is received as a whole is half of "
+        "2.6 MB in a second. The window of a large body that is received as a whole is half of "
         "`http2_connection_window`, if that is more: of one body at a time, as long as it goes on, "
-        "because several that a client sends by turns need memory until the last of them ends. Go "
-        "and granian 1 MiB, nginx, Apache, gunicorn and hypercorn 64 KiB, the smallest that is "
-        "possible.",
+        "because several that a client sends by turns need memory until the last of them ends. For "
+        "a client that sends several at once, windows are 64 KiB at first, and so large when the "
+        "first bytes are read. Go and granian 1 MiB, nginx, Apache, gunicorn and hypercorn 64 KiB, "
+        "the smallest that is possible.",
         aliases=("http2-initial-window-size", "http2-initial-stream-window-size"),
     )
     http2_connection_window = Option(

@@ -131,9 +131,14 @@ pub struct Connection {
     /// Bytes that the client may send, and those consumed that it does not know of yet.
     receive_window: i64,
     credit: u32,
-    /// The stream whose window is wide while those of others are held, and how many of them have been complete.
+    /// The stream whose window is wide while those of others are held, and how much content has come of all such.
     upload: Option<u32>,
-    uploads: u32,
+    uploaded: u64,
+    /// Bytes that the client may send on a new stream.
+    first_window: u32,
+    /// They are to be 65,535; and settings that the client has yet to acknowledge.
+    is_narrowed: bool,
+    unacknowledged: u32,
     output: Vec<u8>,
     /// Bytes of the output that are sent.
     gone: usize,
@@ -162,6 +167,7 @@ impl Connection {
             &[
                 (frame::HEADER_TABLE_SIZE, options.header_table()),
                 (frame::MAX_CONCURRENT_STREAMS, options.streams),
+                (frame::INITIAL_WINDOW_SIZE, options.stream_window()),
                 (frame::MAX_HEADER_LIST_SIZE, options.header_list()),
                 (frame::NO_RFC7540_PRIORITIES, 1),
             ],
@@ -184,7 +190,10 @@ impl Connection {
             receive_window: i64::from(receive_window),
             credit: 0,
             upload: None,
-            uploads: 0,
+            uploaded: 0,
+            first_window: options.stream_window(),
+            is_narrowed: false,
+            unacknowledged: 1,
             output,
             gone: 0,
             last_data: None,
@@ -335,7 +344,8 @@ impl Connection {
         if state.announced.is_some() && state.hold != Hold::Over {
             if other.is_some() {
                 if state.hold == Hold::No && !state.allows_rest() {
-                    state.hold = Hold::Held(self.uploads);
+                    state.hold = Hold::Held(self.uploaded);
+                    self.narrow();
                 }
                 return;
             }
@@ -344,19 +354,37 @@ impl Connection {
         self.grow(stream, self.options.connection_window() / 2);
     }
 
+    /// This client sends several uploads at once: from now on, little of each comes before it is its turn.
+    fn narrow(&mut self) {
+        const DEFAULT_WINDOW: u32 = Options::DEFAULT_WINDOW;
+        if !std::mem::replace(&mut self.is_narrowed, true) && self.first_window > DEFAULT_WINDOW {
+            frame::push_settings(&mut self.output, &[(frame::INITIAL_WINDOW_SIZE, DEFAULT_WINDOW)]);
+            self.unacknowledged += 1;
+        }
+    }
+
+    /// The client has acknowledged settings: what it has sent before was sent by former ones (RFC 9113 section 6.5.3).
+    fn acknowledged(&mut self) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+        if self.unacknowledged == 0 && self.is_narrowed {
+            let before = std::mem::replace(&mut self.first_window, Options::DEFAULT_WINDOW);
+            self.streams.narrow(before - Options::DEFAULT_WINDOW);
+        }
+    }
+
     /// Whether the window of this stream is held.
     pub fn is_held(&self, stream: u32) -> bool {
         self.streams.peek(stream).is_some_and(Stream::is_held)
     }
 
-    /// To be called again and again while the window of this stream is held: if no upload was complete since it was held, or since the
-    /// last call, no window is held any more. Returns whether it is.
+    /// To be called again and again while the window of this stream is held: if less than [`Options::GOES_ON`] has come of the upload
+    /// for which it is held since then, or since the last call, no window is held any more. Returns whether it is.
     pub fn check_hold(&mut self, stream: u32) -> bool {
-        let uploads = self.uploads;
+        let uploaded = self.uploaded;
         let Some(state) = self.streams.get(stream) else { return false };
         let Hold::Held(before) = state.hold else { return false };
-        if before != uploads {
-            state.hold = Hold::Held(uploads);
+        if uploaded - before >= Options::GOES_ON {
+            state.hold = Hold::Held(uploaded);
             return true;
         }
         self.upload = None;
@@ -374,7 +402,6 @@ impl Connection {
     /// Nothing more comes on a stream. If its window was wide, that of the oldest one that is held is widened.
     fn end_upload(&mut self, stream: u32) {
         if self.upload == Some(stream) {
-            self.uploads = self.uploads.wrapping_add(1);
             self.upload = self.streams.held().next().map(|(id, _)| id);
             if let Some(next) = self.upload {
                 self.release(next, self.options.connection_window() / 2);

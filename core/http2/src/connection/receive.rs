@@ -304,6 +304,9 @@ impl Connection {
         }
         state.receive_window -= length as i64;
         state.received += rest.content as u64;
+        if self.upload == Some(stream) {
+            self.uploaded += rest.content as u64;
+        }
         let is_other = |announced: u64| state.received > announced || rest.ends && state.received < announced;
         let reject = match state.announced {
             Some(announced) if is_other(announced) => Reject::OTHER_LENGTH,
@@ -578,8 +581,8 @@ impl Connection {
             sending: Sending::Head,
             closed: None,
             send_window: self.initial_send_window,
-            window: Options::DEFAULT_WINDOW,
-            receive_window: i64::from(Options::DEFAULT_WINDOW),
+            window: self.first_window,
+            receive_window: i64::from(self.first_window),
             unconsumed: 0,
             credit: 0,
             hold: Hold::No,
@@ -677,10 +680,11 @@ impl Connection {
         // Each setting takes time, and one frame can hold 2,730; another window changes those of all streams.
         self.budget.frames(1 + payload.len() as u32 / 60 + self.streams.len() as u32 / 25, "too many SETTINGS")?;
         if header.has(frame::ACK) {
-            return match payload.is_empty() {
-                true => Ok(None),
-                false => Err(ConnectionError::frame_size("an acknowledgement of SETTINGS that is not empty")),
-            };
+            if !payload.is_empty() {
+                return Err(ConnectionError::frame_size("an acknowledgement of SETTINGS that is not empty"));
+            }
+            self.acknowledged();
+            return Ok(None);
         }
         if !payload.len().is_multiple_of(6) {
             return Err(ConnectionError::frame_size("SETTINGS of a length that is no multiple of 6"));

@@ -76,7 +76,7 @@ pub trait StreamProtocol: Send {
     /// Whether a stream is allowed no more while another upload is received.
     fn is_held(&self, stream: u32) -> bool;
 
-    /// The same, to be called again and again while it is: if no upload was complete since, no stream is held any more.
+    /// The same, to be called again and again while it is: if the other upload does not go on, no stream is held any more.
     fn check_hold(&mut self, stream: u32) -> bool;
 
     /// Sends the head of a response, or of an interim one: status, and header fields as lines. Those about the connection are left

@@ -17,7 +17,7 @@ const MOST_OF_HEAD: usize = 1 << 20;
 /// Streams for which an idle connection keeps memory.
 const KEPT_STREAMS: usize = 16;
 
-/// Milliseconds for which an upload may hold up others of its connection: in so many a fast client sends all of one.
+/// Milliseconds for which an upload that does not go on may hold up others of its connection.
 pub(crate) const HELD_FOR: u64 = 50;
 
 /// Bytes of a file that are read instead: the last ones, whose frame ends the stream, and all of a small one, which costs fewer system
@@ -100,7 +100,7 @@ impl Multiplexed {
         self.lock().protocol.is_held(stream)
     }
 
-    /// The same, every [`HELD_FOR`] milliseconds: not if no content has become complete in them.
+    /// The same, every [`HELD_FOR`] milliseconds: not if little content has come in them.
     pub(crate) fn check_hold(&self, stream: u32) -> bool {
         let mut state = self.lock();
         let is_held = state.protocol.check_hold(stream);
