@@ -203,6 +203,29 @@ def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectF
         server.kill()
 
 
+@pytest.mark.parametrize("autoreload", ["on", "full"])
+def test_a_version_that_cannot_be_stopped(autoreload: str, project: ProjectFolder) -> None:
+    """While it loads, it ends soon after the main process, even if it catches everything."""
+    deaf = (
+        "import time\n"
+        "while True:\n"
+        "    try:\n"
+        "        open('here', 'w').close()\n"
+        "        time.sleep(3600)\n"
+        "    except BaseException:\n"
+        "        pass\n"
+    )
+    words = ("--autoreload", autoreload, "--graceful-timeout", "3600")
+    with project.develop("threading", *words) as server:
+        project.save("part.py", deaf)
+        wait_for((project.folder / "here").exists, "the version that hangs")
+        pids = children(server.process.pid)
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait(HANG)
+        wait_for(lambda: not any(map(lives, pids)), "the end of all processes")
+        server.kill()
+
+
 @pytest.mark.parametrize(
     ("target", "reload"), [("nosuch:application", "on"), ("app:nosuch", "full")]
 )

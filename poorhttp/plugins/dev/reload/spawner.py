@@ -14,6 +14,7 @@ from poorhttp import logs
 from poorhttp._core import note_fd
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.sink import has_relay
+from poorhttp.plugins.dev import threads_end
 from poorhttp.plugins.dev.frames import strip_frames
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload import own_writes, pyc_loader
@@ -22,6 +23,7 @@ from poorhttp.process import fork
 from poorhttp.process.control_channel import AGAIN, BROKEN, HERE, SERVING
 from poorhttp.supervisor.spawner import Spawner
 from poorhttp.worker import start
+from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +142,10 @@ class VersionSpawner(Spawner):
                 pyc_loader.install(self.shared.project)
             if self.page is None:
                 own_writes.report(self.shared)
+            # Nobody waits for a version that does not serve yet, and its code may catch Stopped.
+            fork.set_parent_death_signal(parent, threads_end.LONGEST)
             application = self.page or self._load(context)
+            fork.set_parent_death_signal(parent, signals.timeout + 2 * GRACE)
             service.application = _wrap(application, service.settings, self, preimporter)
             service.loaded = True
             # Loaded objects live as long as the process: the collector need not visit them.
