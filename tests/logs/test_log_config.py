@@ -418,3 +418,18 @@ def test_a_configuration_of_the_application_silences_no_log(
         errors, access = ("error.log", "access.log") if own else ("all.log", "all.log")
         wait_for(lambda: "?second\n" in (tmp_path / access).read_text(), "the access log")
         wait_for(lambda: "application failed" in (tmp_path / errors).read_text(), "the error log")
+
+
+def test_handlers_that_end_with_the_process(tmp_path: Path) -> None:
+    """Those that the application has replaced are given up while locks of gevent still work."""
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import logging\n"
+        "logging.getLogger().handlers.clear()\n"
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [('Content-Length', '0')])\n"
+        "    return []\n"
+    )
+    with serve(tmp_path, "gevent", JSON, app=str(app)) as server:
+        assert server.get("/?last").status == 200
+    assert (tmp_path / "access.log").read_text() == "?last\n"

@@ -75,6 +75,10 @@ class ServerLogger:
         self._root_level = self.logger.root.level
         self._root_handlers = list(self.logger.root.handlers)
 
+    def forget_handlers(self) -> None:
+        """Keep no handlers of the root any more: the process ends."""
+        self._root_handlers.clear()
+
     def is_enabled(self, level: int) -> bool:
         """Whether records of this level are handled.
 
@@ -138,8 +142,20 @@ def _share_handlers() -> None:
     _kept.clear()
 
 
-# Before `logging.shutdown`, which closes those in the list.
-atexit.register(_share_handlers)
+def _close_handlers() -> None:
+    """Close the handlers, and give up those that the application has taken from the root logger.
+
+    Otherwise they last until Python clears its modules, when `logging` can no longer lock its list
+    with a lock of gevent, and says so on standard error.
+    """
+    _share_handlers()
+    logging.shutdown()
+    for logger in SERVER_LOGGERS:
+        logger.forget_handlers()
+
+
+# `logging` calls `shutdown` later, as it was imported before.
+atexit.register(_close_handlers)
 
 
 def reopen() -> None:
