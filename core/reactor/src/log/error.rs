@@ -313,10 +313,9 @@ impl ErrorLog {
     }
 }
 
-/// Escapes characters that could move a terminal's cursor or pass for the end of a line, except line feeds and tabs.
+/// Escapes characters that could move a terminal's cursor, reorder a line or pass for the end of one, except line feeds and tabs.
 fn visible(text: &str) -> String {
-    let is_plain =
-        |char: char| matches!(char, '\n' | '\t') || !(char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'));
+    let is_plain = |char: char| matches!(char, '\n' | '\t') || !(char.is_control() || changes_lines(char));
     if text.chars().all(is_plain) {
         return text.to_owned();
     }
@@ -334,6 +333,12 @@ fn visible(text: &str) -> String {
     })
 }
 
+/// Whether a reader may take a character for the end of a line, or it changes the order of others in their line: Unicode's property
+/// `Bidi_Control` (UAX 9).
+pub(super) const fn changes_lines(char: char) -> bool {
+    matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,5 +346,12 @@ mod tests {
     #[test]
     fn a_message_stays_in_its_lines() {
         assert_eq!(visible("a\r\nb\tc\x1b[2J\u{9b}\u{2028}é"), "a\\x0d\nb\tc\\x1b[2J\\x9b\\u2028é");
+    }
+
+    #[test]
+    fn nothing_reorders_a_line() {
+        let escaped = "\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069";
+        assert_eq!(visible("\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}"), escaped);
+        assert_eq!(visible("\u{200b}\u{202f}\u{5d0}"), "\u{200b}\u{202f}\u{5d0}");
     }
 }

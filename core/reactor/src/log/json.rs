@@ -1,5 +1,7 @@
 //! Writes JSON objects (RFC 8259) for both logs. What is written is ASCII or valid UTF-8, on one line.
 
+use super::error::changes_lines;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Writes the members of an object behind each other.
@@ -107,8 +109,7 @@ fn push_text(out: &mut Vec<u8>, value: &str) {
     match are_plain(value.as_bytes()) {
         true => out.extend_from_slice(value.as_bytes()),
         false => value.chars().for_each(|character| match character {
-            // A reader may take these two for the end of a line.
-            '\u{a0}'.. if !matches!(character, '\u{2028}' | '\u{2029}') => {
+            '\u{a0}'.. if !changes_lines(character) => {
                 out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
             _ => push_character(out, character),
@@ -141,7 +142,7 @@ mod tests {
         let mut out = Vec::new();
         let mut object = Object::begin(&mut out);
         object.bytes("bytes", Some(b"a\"b\\\r\n\x1b\x7f\x9b\xe9"));
-        object.text("text", Some("a\"b\\\r\n\x1b\x7f\u{9b}\u{e9}\u{2028}\u{1f600}"));
+        object.text("text", Some("a\"b\\\r\n\x1b\x7f\u{9b}\u{e9}\u{2028}\u{202e}\u{1f600}"));
         object.number("number", Some(7));
         object.boolean("yes", true);
         object.bytes("none", None);
@@ -151,7 +152,7 @@ mod tests {
             String::from_utf8(out).unwrap(),
             concat!(
                 r#"{"bytes":"a\"b\\\u000d\n\u001b\u007f\u009b\u00e9","#,
-                r#""text":"a\"b\\\u000d\n\u001b\u007f\u009bé\u2028😀","#,
+                r#""text":"a\"b\\\u000d\n\u001b\u007f\u009bé\u2028\u202e😀","#,
                 r#""number":7,"yes":true,"none":null,"plain":"x"}"#
             )
         );
