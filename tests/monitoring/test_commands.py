@@ -524,6 +524,9 @@ OTHER_PROGRAMS = {
     "JSON": answer("200 OK", '{"status": "ok"}'),
     "a list": answer("200 OK", "[]"),
     "a JSON error": answer("404 Not Found", '{"message": null}'),
+    "nothing in words": answer("202 Accepted", '{"ok": false, "message": ""}'),
+    "no words of a success": answer("202 Accepted", '{"ok": true, "message": ""}'),
+    "a failure that is accepted": answer("202 Accepted", '{"ok": false, "message": "queued"}'),
     "HTML": answer("200 OK", "<html>", "text/html"),
     "a gateway": answer("503 Service Unavailable", "<html>", "text/html"),
     "a redirect": answer("302 Found\r\nLocation: https://localhost/"),
@@ -604,7 +607,7 @@ def test_a_program_that_goes_on_sending(
 
 @pytest.mark.parametrize("job", ["../é", "\ud800", "x" * 100_000, "a b\r\nX: y", "", 5, None])
 def test_a_job_with_a_name_of_no_server(job: object, capsys: pytest.CaptureFixture[str]) -> None:
-    text = json.dumps({"ok": True, "message": "", "job": job})
+    text = json.dumps({"ok": True, "message": "reload is under way", "job": job})
     with answering(answer("202 Accepted", text)) as where:
         assert main(["ctl", "--admin", where, "reload"]) == 5
     assert "this is not the admin address of a poorhttp server" in capsys.readouterr().err

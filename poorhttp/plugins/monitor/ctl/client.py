@@ -147,7 +147,9 @@ class Client:
         """
         code, document = self._json("GET", "/-/status")
         if code != 200:
-            self._check_answer(document)
+            self._check_answer(code, document)
+            if code < 400:
+                raise Stranger(self.place)
             raise Failure(f"{self.place.address}: {visible(document['message'])}")
         if shape.missing(document, shape.ANY_STATUS):
             raise Stranger(self.place)
@@ -169,7 +171,8 @@ class Client:
             Failure: there is none.
         """
         found = self._json("POST", f"/-/control/{name}", json.dumps(arguments).encode())
-        return found[0], self._check_answer(found[1])
+        self._check_answer(*found)
+        return found
 
     def job(self, name: str) -> tuple[int, dict[str, Any]]:
         """Return the answer to a command that takes long; status 202: it is not there yet.
@@ -178,12 +181,17 @@ class Client:
             Failure: there is none.
         """
         found = self._json("GET", f"/-/control/jobs/{name}")
-        return found[0], self._check_answer(found[1])
+        self._check_answer(*found)
+        return found
 
-    def _check_answer(self, answer: dict[str, Any]) -> dict[str, Any]:
+    def _check_answer(self, status: int, answer: dict[str, Any]) -> None:
+        """Raise `Stranger` unless a server of any version answers so: with words or a result."""
         if shape.missing(answer, shape.ANSWER):
             raise Stranger(self.place)
-        return answer
+        # What a server accepts has not failed yet.
+        contradicts = status == 202 and not answer["ok"]
+        if contradicts or not (answer["message"] or "result" in answer):
+            raise Stranger(self.place)
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, str, bytes]:
         """Send a request; return status, content type and body of the answer.
