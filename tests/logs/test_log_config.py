@@ -366,6 +366,51 @@ def test_handlers_run_as_the_user(nobody: Nobody, folder: Path, options: tuple[s
     assert sorted((folder / "access.log").read_text().split()) == ["?spoken%0A", "?told"]
 
 
+#: A package with a handler, of which each process tells its version, and the application.
+PACKAGE = """
+import logging
+
+VERSION = {}
+
+class Own(logging.FileHandler):
+    def emit(self, record):
+        record.msg = f"{{VERSION}} {{record.msg}}"
+        super().emit(record)
+
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Length", str(len(str(VERSION))))])
+    return [str(VERSION).encode()]
+"""
+
+
+@pytest.mark.parametrize("preload", [(), ("--preload",)])
+@pytest.mark.parametrize(
+    ("target", "module"), [("shop:application", "shop"), ("shop/app.py:application", "app")]
+)
+def test_a_handler_of_the_project(
+    target: str, module: str, preload: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It is found where the application is, and a reload loads it anew with the application."""
+    folder, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code = folder / "shop" / ("__init__.py" if module == "shop" else "app.py")
+    code.parent.mkdir(parents=True)
+    code.write_text(PACKAGE.format(1))
+    (folder / "log.json").write_text(JSON.replace(FILE, f"{module}.Own"))
+    log = ("--log-config", "log.json", "--access-log", "-", "--access-log-format", "%q")
+    words = ("--chdir", str(folder), *log, *preload)
+    access = folder / "access.log"
+    with Server(target, "forking", *words, cwd=elsewhere) as server:
+        assert server.get("/?before").body == b"1"
+        wait_for(lambda: access.read_text() == "1 ?before\n", "the line")
+        # Another size: the time of the file may be that of the bytecode.
+        code.write_text(PACKAGE.format(20))
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "reloaded: " in (folder / "error.log").read_text(), "the reload")
+        assert server.get("/?after").body == b"20"
+        wait_for(lambda: access.read_text().endswith("20 ?after\n"), "the line")
+
+
 #: What an application does to `logging`, on purpose or not.
 CONFIGURED = {
     "dictConfig": "logging.config.dictConfig({'version': 1})",

@@ -3,6 +3,7 @@
 options.py          the option
 sink.py             what the server calls: configures `logging`, and makes a relay
 configuration.py    applies the file, and keeps its handlers from the application
+project_modules.py  has classes of the project found, before the application loads
 relay.py            forwards both logs to loggers
 json_formatter.py   JSON lines from records, and the request of each record
 """

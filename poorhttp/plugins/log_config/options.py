@@ -22,7 +22,10 @@ class LogConfig:
         "loaded. Requests are logged only if `access_log` is not `off`, at level `INFO` and in "
         "`access_log_format`. Records have the attributes `worker`, `request` (its number, or "
         "`None`), `request_id`, `trace_id` and `span_id`. `log_level` still applies. USR1 makes "
-        "handlers reopen their files. With `user`, handlers run as that user only, and the main "
-        "process, which stays root, logs to `error_log`. `conf/logging.json` writes JSON lines.",
+        "handlers reopen their files. Classes are also looked for where the application is: in "
+        "the folder of the target, in `chdir` and in `pythonpath`; each process imports them. With "
+        "`user`, handlers run as that user only, and the main process, which stays root, logs to "
+        "`error_log`. `conf/logging.json` "
+        "writes JSON lines.",
         aliases=("log-config-json",),
     )

@@ -25,12 +25,13 @@ class LoggingSink(LogSink):
             ConfigError: the file is missing or wrong.
         """
         # `logging` is large, and the main process of root runs no handlers.
-        from poorhttp.plugins.log_config import configuration
+        from poorhttp.plugins.log_config import configuration, project_modules
         from poorhttp.plugins.log_config.relay import Relay
 
         if configure:
             place = settings.origin("log_config")
-            configuration.apply(str(settings.of(LogConfig).log_config), place, folder)
+            with project_modules.found(settings, folder):
+                configuration.apply(str(settings.of(LogConfig).log_config), place, folder)
         return Relay(label)
 
 
