@@ -95,6 +95,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "compression": "plugins.compression.worker_hooks:HOOKS",
         "http2": "plugins.http2.worker_hooks:HOOKS",
         "websocket": "plugins.websocket.worker_hooks:HOOKS",
+        "log_config": "plugins.log_config.worker_hooks:HOOKS",
     },
     "log_sinks": {
         "terminal": "plugins.dev.terminal_sink:SINK",
@@ -135,6 +136,7 @@ USED: Mapping[str, Sequence[str]] = {
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
     "preload": ("preload", "refork_after"),
+    "log_config": ("log_config",),
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
 }
 

@@ -56,9 +56,8 @@ def check(services: Sequence[Settings]) -> int:
             PidFile(settings.pidfile, settings.origin("pidfile")).check(is_server)
         routes = Routes(settings)
         approve = plugin_hooks.approver(hooks)
-        for listener in sockets.open_listeners(settings, is_ours=is_ours, approve=approve):
-            listener.close()
-        for listener in of_plugins:
+        opened = sockets.open_listeners(settings, is_ours=is_ours, approve=approve)
+        for listener in [*opened, *of_plugins]:
             listener.close()
         carrier = transport.load(settings)
         code = run_as_user(settings, _load)
@@ -81,23 +80,22 @@ def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
         poorhttp.errors.Failure: raised by the function; in the child its caller reports it.
     """
     privileges = Privileges(settings)
-    if not privileges.changes:
-        loader.set_variables(settings)
-        loader.extend_path(settings)
-        do(settings)
-        return 0
-    sys.stdout.flush()
-    # Who has started this may have ignored it, and then nobody could wait for a child.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = fork_for_server()
-    if pid == 0:
+    is_child = privileges.changes
+    if is_child:
+        sys.stdout.flush()
+        # Who has started this may have ignored it, and then nobody could wait for a child.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        pid = fork_for_server()
+        if pid:
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            return code if code >= 0 else 1
         privileges.drop()
-        loader.set_variables(settings)
-        loader.extend_path(settings)
-        do(settings)
+    loader.set_variables(settings)
+    loader.extend_path(settings)
+    do(settings)
+    if is_child:
         raise SystemExit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return code if code >= 0 else 1
+    return 0
 
 
 def _load(settings: Settings) -> None:

@@ -17,6 +17,7 @@ import pytest
 from tests.logs.log_files import rotate
 from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
+from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.server import ROOT, Server, wait_for
 
@@ -290,11 +291,39 @@ def test_mistakes(file: str, text: str | None, named: str, tmp_path: Path) -> No
         named = "TOML needs Python 3.11 or newer"
     if text is not None:
         (tmp_path / file).write_text(text, "latin-1")
-    arguments = ("serve", str(Path(TALKER).resolve()), "--log-config", file)
-    message = says(3, *arguments, cwd=tmp_path)
-    assert message.startswith("poorhttp: --log-config: ")
-    assert named in message, message
-    assert message.count("\n") == 1
+    for command in ("serve", "check"):
+        arguments = (command, str(Path(TALKER).resolve()), "--log-config", file)
+        message = says(3, *arguments, cwd=tmp_path)
+        assert message.startswith("poorhttp: --log-config: ")
+        assert named in message, message
+        assert message.count("\n") == 1
+
+
+MEMORY = {"class": "logging.handlers.MemoryHandler", "capacity": 1, "target": "requests"}
+
+
+def test_a_check_opens_no_handler(tmp_path: Path) -> None:
+    """The server that runs may have the same files."""
+    (tmp_path / "shop.py").write_text(PACKAGE.format(1))
+    (tmp_path / "broken.py").write_text("import nosuch\n")
+    (tmp_path / "ending.py").write_text("import os\nos._exit(0)\n")
+    table = json.loads(JSON)
+    table["handlers"] |= {"own": {"class": "shop.Own", "filename": "o"}, "memory": MEMORY}
+    words = ("shop:application", "--bind", "127.0.0.1:0", "--log-config")
+    for file, text in (("log.json", json.dumps(table)), ("log.ini", INI)):
+        (tmp_path / file).write_text(text)
+        done = run_command("check", *words, file, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.glob("*.log")) + list(tmp_path.glob("o"))
+    for klass, why in (
+        (FILE, "Unable to configure handler 'x': missing a required argument: 'filename'"),
+        ("broken.Handler", "Unable to configure handler 'x': Cannot resolve 'broken.Handler'"),
+        ("ending.Handler", "it has ended the process"),
+    ):
+        table = {"version": 1, "handlers": {"x": {"class": klass}}}
+        (tmp_path / "wrong.json").write_text(json.dumps(table))
+        message = says(3, "check", *words, "wrong.json", cwd=tmp_path)
+        assert f"--log-config: wrong.json: {why}" in message
 
 
 def test_reload_of_a_broken_file(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class LogConfig:
         "handlers reopen their files. Classes are also looked for where the application is: in "
         "the folder of the target, in `chdir` and in `pythonpath`; each process imports them. With "
         "`user`, handlers run as that user only, and the main process, which stays root, logs to "
-        "`error_log`. `conf/logging.json` "
+        "`error_log`. `poorhttp check` reads the file, and opens no handler. `conf/logging.json` "
         "writes JSON lines.",
         aliases=("log-config-json",),
     )
