@@ -121,8 +121,9 @@ impl Stream {
         self.announced.is_some_and(|length| length.saturating_sub(self.received) <= self.receive_window.max(0) as u64)
     }
 
+    /// Whether its window is held. That of a request that was refused is not: it needs none.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.hold, Hold::Held(_))
+        matches!(self.hold, Hold::Held(_)) && self.receiving == Receiving::Content
     }
 
     /// Its place in the queue; `None`: it waits for no turn, or its window is closed.

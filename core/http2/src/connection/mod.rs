@@ -387,7 +387,10 @@ impl Connection {
             state.hold = Hold::Held(uploaded);
             return true;
         }
-        self.upload = None;
+        // That upload holds up no others again.
+        if let Some(state) = self.upload.take().and_then(|upload| self.streams.get(upload)) {
+            state.hold = Hold::Over;
+        }
         let held: Vec<_> = self.streams.held().map(|(id, _)| id).collect();
         held.into_iter().for_each(|stream| self.release(stream, self.options.stream_window()));
         false
