@@ -4,12 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::connection::body::throughput::MinimumRate;
-use crate::connection::multiplexed::stream::HELD_FOR;
 use crate::connection::read::{self, Complete, Read};
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::connection::stream_protocol::Negotiation;
-use crate::connection::transport::stream_socket::StreamSocket;
 use crate::connection::transport::tls::TlsSocket;
 use crate::connection::{Connection, NO_MEMORY, Received};
 use crate::event_loop::{handshake, streamed_bodies};
@@ -292,10 +290,13 @@ fn give_up(state: &State, connection: Box<Connection>) {
 
 /// The client could send nothing of its body while that of another stream was received.
 fn note_hold(connection: &mut Connection) {
-    if connection.socket.transport.stream().is_some_and(StreamSocket::check_hold)
-        && let Some(buffers) = &mut connection.request.buffers
+    if let Some(stream) = connection.socket.transport.stream()
+        && stream.is_held()
     {
-        buffers.throughput.pause(HELD_FOR);
+        stream.check_hold();
+        if let Some(buffers) = &mut connection.request.buffers {
+            buffers.throughput.pause_until(clock::now());
+        }
     }
 }
 

@@ -37,11 +37,13 @@ pub(crate) struct Throughput {
     bytes: u64,
     /// When the last byte passed.
     progressed: u64,
+    /// When [`Throughput::note`] was last called.
+    noted: u64,
 }
 
 impl Throughput {
     pub(crate) fn begin(now: u64) -> Self {
-        Throughput { since: now, progressed: now, ..Self::default() }
+        Throughput { since: now, progressed: now, noted: now, ..Self::default() }
     }
 
     /// Measures from `now` on.
@@ -51,6 +53,7 @@ impl Throughput {
 
     /// Notes that so many bytes have passed since the beginning.
     pub(crate) fn note(&mut self, bytes: u64, now: u64) {
+        self.noted = now;
         if bytes > self.bytes {
             self.bytes = bytes;
             self.progressed = now;
@@ -61,6 +64,12 @@ impl Throughput {
     pub(crate) fn pause(&mut self, milliseconds: u64) {
         self.since += milliseconds;
         self.progressed += milliseconds;
+    }
+
+    /// Notes that nothing could pass since [`Throughput::note`], not because of the client.
+    pub(crate) fn pause_until(&mut self, now: u64) {
+        self.pause(now.saturating_sub(self.noted));
+        self.noted = now;
     }
 
     /// Bytes that have passed.
@@ -124,6 +133,18 @@ mod tests {
     fn a_pause_is_measured_from_the_last_byte() {
         assert_eq!(given_up(|second| if second <= 5 { 1 << 20 } else { 0 }), Some(35));
         assert_eq!(given_up(|second| if second % 29 == 0 { 1 << 20 } else { 0 }), None);
+    }
+
+    #[test]
+    fn a_pause_of_the_server_lasts_as_long_as_it_did() {
+        let mut throughput = Throughput::begin(0);
+        for now in (80..=400_000).step_by(80) {
+            // The timer was late, as on a busy machine.
+            throughput.pause_until(now);
+            assert!(!throughput.is_too_slow(now, DEMAND), "{now}");
+            throughput.note(0, now);
+        }
+        assert!(!throughput.is_too_slow(429_900, DEMAND) && throughput.is_too_slow(430_000, DEMAND));
     }
 
     #[test]
