@@ -71,13 +71,19 @@ pub trait StreamProtocol: Send {
     fn widen(&mut self, stream: u32);
 
     /// Bytes of content that may come on a stream before more is allowed, and those that are not consumed.
-    fn allowed(&self, stream: u32) -> u64;
+    fn allowed(&self, _stream: u32) -> u64 {
+        u64::MAX
+    }
 
     /// Whether a stream is allowed no more while another upload is received.
-    fn is_held(&self, stream: u32) -> bool;
+    fn is_held(&self, _stream: u32) -> bool {
+        false
+    }
 
     /// The same, to be called again and again while it is: if the other upload does not go on, no stream is held any more.
-    fn check_hold(&mut self, stream: u32) -> bool;
+    fn check_hold(&mut self, _stream: u32) -> bool {
+        false
+    }
 
     /// Sends the head of a response, or of an interim one: status, and header fields as lines. Those about the connection are left
     /// out. `ends`: no content follows. `false`: nothing can be sent on this stream.

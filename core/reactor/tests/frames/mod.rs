@@ -133,18 +133,6 @@ impl StreamProtocol for Frames {
 
     fn widen(&mut self, _stream: u32) {}
 
-    fn allowed(&self, _: u32) -> u64 {
-        u64::MAX
-    }
-
-    fn is_held(&self, _: u32) -> bool {
-        false
-    }
-
-    fn check_hold(&mut self, _: u32) -> bool {
-        false
-    }
-
     fn send_head(&mut self, stream: u32, status: u16, fields: &[u8], ends: bool) -> bool {
         let head = [format!("{status}\r\n").as_bytes(), fields].concat();
         push(&mut self.output, b'H', stream, &head);

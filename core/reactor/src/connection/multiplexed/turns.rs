@@ -187,15 +187,6 @@ mod tests {
         }
         fn consumed(&mut self, _: u32, _: u32) {}
         fn widen(&mut self, _: u32) {}
-        fn allowed(&self, _: u32) -> u64 {
-            u64::MAX
-        }
-        fn is_held(&self, _: u32) -> bool {
-            false
-        }
-        fn check_hold(&mut self, _: u32) -> bool {
-            false
-        }
         fn send_head(&mut self, _: u32, _: u16, _: &[u8], _: bool) -> bool {
             false
         }
