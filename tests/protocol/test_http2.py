@@ -154,7 +154,7 @@ def test_uploads(serve: Serve) -> None:
 
 @pytest.mark.each_mode("single")
 def test_uploads_beside_one_that_rests(serve: Serve) -> None:
-    """It has a wide window, for which those of the others are held, but only as long as it goes on."""
+    """It has a wide window, for which those of others are held, but only while it goes on."""
     length = ("content-length", str(len(BODY)))
     with client(serve(STREAMED, ON)) as made:
         rests = made.begin("/hash", length, method="POST", ended=False)
@@ -165,6 +165,25 @@ def test_uploads_beside_one_that_rests(serve: Serve) -> None:
             made.send(other, BODY, ended=True)
         made.send(rests, BODY[10:], ended=True)
         for stream in (*others, rests):
+            assert (made.whole(stream).status, stream.body) == (200, summary(BODY))
+
+
+@pytest.mark.each_mode("single")
+def test_an_upload_that_rests_holds_up_others_once(serve: Serve) -> None:
+    """When it goes on, a later one has a wide window at once."""
+    length = ("content-length", str(len(BODY)))
+    with client(serve(STREAMED, ON)) as made:
+        rests = made.begin("/hash", length, method="POST", ended=False)
+        made.send(rests, BODY[:10])
+        made.until(lambda: made.room(rests) > 1_000_000)
+        held = made.post("/hash", BODY, length)
+        made.send(rests, BODY[10:100])
+        made.ping()
+        later = made.begin("/hash", length, method="POST", ended=False)
+        made.until(lambda: made.room(later) > 1_000_000)
+        for stream, rest in ((rests, BODY[100:]), (later, BODY)):
+            made.send(stream, rest, ended=True)
+        for stream in (held, rests, later):
             assert (made.whole(stream).status, stream.body) == (200, summary(BODY))
 
 
