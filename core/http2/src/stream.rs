@@ -251,12 +251,15 @@ impl Streams {
         first.is_some_and(|(urgency, ..)| self.holder().is_none_or(|holder| *urgency < holder.priority.urgency))
     }
 
-    /// Makes the windows for content of the client smaller, of all open streams.
-    pub(crate) fn narrow(&mut self, less: u32) {
+    /// Makes the windows for content of the client smaller, of all open streams. Returns those that are not held, and of which content
+    /// is consumed that the client is not allowed again yet.
+    pub(crate) fn narrow(&mut self, less: u32) -> Vec<u32> {
         for stream in self.open.values_mut() {
             stream.window -= less;
             stream.receive_window -= i64::from(less);
         }
+        let has_credit = |stream: &Stream| stream.credit > 0 && !stream.is_held() && stream.closed.is_none();
+        self.open.iter().filter(|(_, stream)| has_credit(stream)).map(|(id, _)| *id).collect()
     }
 
     /// The streams whose windows are held, the oldest first.

@@ -368,7 +368,12 @@ impl Connection {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         if self.unacknowledged == 0 && self.is_narrowed {
             let before = std::mem::replace(&mut self.first_window, Options::DEFAULT_WINDOW);
-            self.streams.narrow(before - Options::DEFAULT_WINDOW);
+            let consumed = self.streams.narrow(before - Options::DEFAULT_WINDOW);
+            // The client may be able to send nothing on these, so no content follows with which they would grow.
+            consumed.into_iter().for_each(|stream| {
+                self.grow(stream, self.options.stream_window());
+                self.allow_on_stream(stream);
+            });
         }
     }
 
