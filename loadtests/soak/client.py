@@ -160,7 +160,10 @@ class Dialogue(Connection):
     def say(self, data: bytes) -> None:
         """Send; whether the server has gone will be seen when its answer is read."""
         self.said = time.monotonic()
-        with suppress(BrokenPipeError, ConnectionResetError):
+        # The last two are the same for TLS.
+        with suppress(
+            BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError
+        ):
             self.send(data)
 
     def answer(self, question: Question, *, closes: bool = False) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -14,15 +17,17 @@ import pytest
 
 from loadtests import __main__, store
 from loadtests.apps.content import BLOCK, content, pieces
+from loadtests.clients.connection import unverified
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
 from loadtests.soak import command, refused
-from loadtests.soak.client import DEATH, TURNOVER, World
+from loadtests.soak.client import DEATH, TURNOVER, Dialogue, World
 from loadtests.soak.error_log_check import ErrorLogCheck
 from loadtests.soak.gauge import Reading, growth
 from loadtests.soak.incidents import PHASES, schedule
 from loadtests.soak.run import Plan, Soak
 from tests.lab import refused_requests
+from tests.support.certificate import certificate
 from tests.testkit.client import Response
 
 #: Crosses two answers, writes to the log, and leaks descriptors once a file beside it says that
@@ -214,6 +219,24 @@ def test_what_the_end_of_a_worker_explains() -> None:
     assert not world.explains(float(1 << 60))
     assert not world.explains(0.0, TURNOVER)
     assert World({}, 0, print, always=[TURNOVER]).explains(0.0, TURNOVER)
+
+
+def test_what_is_said_over_tls_to_a_process_that_has_died() -> None:
+    """Nothing is wrong with that: the end is seen where an answer is due."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate().issued.configure_cert(context)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
+        port = listener.getsockname()[1]
+        opens = pool.submit(Dialogue, port, unverified())
+        accepted = listener.accept()[0]
+        tls = context.wrap_socket(accepted, server_side=True)
+        with closing(opens.result()) as dialogue:
+            dialogue.say(b"one")
+            assert tls.recv(3) == b"one"
+            # Without the last word of TLS.
+            tls.close()
+            for _ in range(3):
+                dialogue.say(b"two" * 1_000_000)
 
 
 def test_a_schedule_has_every_incident() -> None:
