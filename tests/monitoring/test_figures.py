@@ -258,6 +258,18 @@ def test_what_is_left_behind_is_freed_unasked(tmp_path: Path) -> None:
         end(server, main)
 
 
+def test_a_reload_leaves_no_memory() -> None:
+    """Nor does that of a server whose workers may be forked anew."""
+    reforks = "--workers", "2", "--preload", "--refork-after=1000000"
+    with Server(APP, "threading", *reforks) as server:
+        main = server.process.pid
+        own = memories(main)
+        for number in (1, 2, 3):
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded: the new version serves", number)
+        wait_for(lambda: memories(main) == own, "the end of the memory of workers before")
+
+
 def test_a_worker_that_was_stopped(admin: Admin) -> None:
     """And was killed for that, has a reason of its own."""
     launcher = patched("poorhttp.supervisor.worker_handle", STOPPED=0.1)

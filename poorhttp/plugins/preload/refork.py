@@ -7,6 +7,7 @@ becomes the preloader itself.
 from __future__ import annotations
 
 import time
+import weakref
 
 from poorhttp import logs
 from poorhttp.plugins.preload.options import Preloading
@@ -34,7 +35,8 @@ class Refork:
 
     def __init__(self, spawner: PreloadingSpawner) -> None:
         """Take the spawner, whose pool is made after this."""
-        self._spawner = spawner
+        # A circle would keep its memory after a reload: that is a descriptor.
+        self._spawner: PreloadingSpawner = weakref.proxy(spawner)
         #: How many reforks came before the workers, by their slots.
         self._generations: dict[int, int] = {}
 
