@@ -370,10 +370,7 @@ impl Connection {
             let before = std::mem::replace(&mut self.first_window, Options::DEFAULT_WINDOW);
             let consumed = self.streams.narrow(before - Options::DEFAULT_WINDOW);
             // The client may be able to send nothing on these, so no content follows with which they would grow.
-            consumed.into_iter().for_each(|stream| {
-                self.grow(stream, self.options.stream_window());
-                self.allow_on_stream(stream);
-            });
+            consumed.into_iter().for_each(|stream| self.grow(stream, self.options.stream_window()));
         }
     }
 
@@ -422,17 +419,16 @@ impl Connection {
         if let Some(state) = self.streams.get(stream) {
             state.hold = Hold::Over;
             self.grow(stream, window);
-            self.allow_on_stream(stream);
         }
     }
 
-    /// Makes the window of a stream so large, unless the client may send all that is missing anyway.
+    /// Makes the window of a stream so large, unless the client may send all that is missing anyway, and allows what it may send.
     fn grow(&mut self, stream: u32, window: u32) {
         let Some(state) = self.streams.get(stream).filter(|_| self.failed.is_none()) else { return };
         if state.window < window && !state.allows_rest() {
             state.credit += window - std::mem::replace(&mut state.window, window);
-            self.allow_on_stream(stream);
         }
+        self.allow_on_stream(stream);
     }
 
     /// Allows the client to send again on a stream, if that is much and it is not through.
