@@ -1468,12 +1468,19 @@ fn long_polls_occupy_no_thread_and_end_together() {
     for threads in [1, 3] {
         // A busy machine may take long between a connection and its request, but not that long.
         let timeouts = Timeouts { header: 20 * SOON, keepalive: SOON, write: SOON, ..patient() };
-        let server = Server::new(threads, options(timeouts), park);
+        // A client has read what was said before its thread parks the answer.
+        let ended = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&ended);
+        let server = Server::new(threads, options(timeouts), move |exchange| {
+            park(exchange);
+            count.fetch_add(1, Ordering::Release);
+        });
         let mut clients: Vec<Client> = (0..100).map(|_| server.connect()).collect();
         for client in &mut clients {
             client.get("/park");
             expect_held_open(client);
         }
+        wait_for(|| ended.load(Ordering::Acquire) == 100);
         // Longer than any time limit: one that came later is closed by it.
         server.connect().expect_end();
         let mut other = server.connect();
@@ -1487,6 +1494,8 @@ fn long_polls_occupy_no_thread_and_end_together() {
         let (mut late, mut next) = (server.connect(), server.connect());
         next.get("/park");
         expect_held_open(&mut next);
+        // The hundred, the other one and this one.
+        wait_for(|| ended.load(Ordering::Acquire) == 102);
         late.get("/missed");
         expect_held_open(&mut late);
         assert_eq!(late.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
