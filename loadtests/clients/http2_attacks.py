@@ -47,6 +47,7 @@ NO_WINDOW = frame(SETTINGS, 0, 0, setting(4, 0))
 """Responses wait for WINDOW_UPDATE, so no stream has ended when its next frame comes."""
 CRUMBS = literal(b"cookie", b"a", 0x40) + 6_000 * b"\xbe"
 """One part of a Cookie, and references to it: the whole is longer than a field may be."""
+RESET = "too many streams that were reset"
 LONG_FIELD = literal(b"x", 4_000 * b"a", 0x40)
 
 
@@ -72,10 +73,18 @@ class Attack:
     waits: bool = False
 
     @property
-    def line(self) -> str:
+    def reasons(self) -> set[str]:
+        """What may end it.
+
+        A stream counts as open until the thread that had it lets go of it, so among requests that
+        the server resets may be one too many at the same time. That is reset, too.
+        """
+        return {self.reason, RESET} if self.limit == RESETS else {self.reason}
+
+    def line(self, reason: str) -> str:
         """What the log says of the end."""
         limit = f" (limit: {self.limit})" if self.limit else ""
-        return f"{NAMES[self.code]}, {self.reason}{limit}"
+        return f"{NAMES[self.code]}, {reason}{limit}"
 
 
 def odd(number: int) -> int:
@@ -93,8 +102,8 @@ def resets(
     name: str, unit: Callable[[int], bytes], opening: bytes = NO_WINDOW, closing: bytes = b""
 ) -> Attack:
     """Requests that the server resets (CVE-2025-8671)."""
-    reason = "too many streams that were reset"
-    return Attack(name, unit, RESETS - 100, ENHANCE_YOUR_CALM, reason, RESETS, opening, closing)
+    borne = RESETS - 100
+    return Attack(name, unit, borne, ENHANCE_YOUR_CALM, RESET, RESETS, opening, closing)
 
 
 def made_to_reset(name: str, behind: Callable[[int], bytes]) -> Attack:
