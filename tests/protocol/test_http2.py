@@ -187,6 +187,21 @@ def test_an_upload_that_rests_holds_up_others_once(serve: Serve) -> None:
             assert (made.whole(stream).status, stream.body) == (200, summary(BODY))
 
 
+def test_uploads_that_wait_for_a_thread_hold_up_none_that_has_one(serve: Serve) -> None:
+    """They fill the window of the connection, and the application waits for the first."""
+    with client(serve(STREAMED, ON, STREAM, "--threads=2")) as made:
+        uploads = [made.begin("/streamed/whole", method="POST", ended=False) for _ in range(20)]
+        made.ping()
+        sent = dict.fromkeys((upload.number for upload in uploads), 0)
+        for upload in reversed(uploads):
+            sent[upload.number] = min(made.room(upload), 200_000)
+            made.send(upload, BODY[: sent[upload.number]])
+        made.ping()
+        for upload in uploads:
+            made.send(upload, BODY[sent[upload.number] :], ended=True)
+            assert (made.whole(upload).status, upload.body) == (200, summary(BODY))
+
+
 def test_an_echo_while_it_comes(serve: Serve) -> None:
     with client(serve(STREAMED, ON, STREAM)) as made:
         stream = made.begin("/streamed/echo", method="POST", ended=False)

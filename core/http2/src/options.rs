@@ -15,12 +15,13 @@ pub struct Options {
     pub streams: u32,
     /// Bytes of content that a client may send on a stream before the first of them is consumed (SETTINGS_INITIAL_WINDOW_SIZE), at
     /// least 65,535, because a client may send so much before it knows this setting. For a client that sends several uploads at once,
-    /// it becomes 65,535.
+    /// it becomes 65,535; and one frame, if others are awaited while they fill the window of the connection.
     /// The window of a stream that is taken as it comes grows to half of that of the connection. Over a way of 100 ms, 256 KiB
     /// allow 2.6 MB in a second. nginx: 64 KiB, Go: 1 MiB, Apache: 64 KiB.
     pub stream_window: u32,
-    /// The same on all streams of the connection together, at least 65,535. So much content of one connection may have to be kept; an
-    /// upload that nobody reads holds up the other ones when it has filled this window. Go: 1 MiB, nginx: no limit.
+    /// The same on all streams of the connection together, at least 65,535. So much content of one connection may have to be kept, and a
+    /// frame more for each stream if uploads that nobody reads have filled this window while another one is awaited. Go: 1 MiB, nginx: no
+    /// limit.
     pub connection_window: u32,
     /// Bytes of the table of header fields that the client fills (SETTINGS_HEADER_TABLE_SIZE), at least the default of 4,096, which
     /// others have too.

@@ -81,6 +81,8 @@ pub(crate) struct Stream {
     pub(crate) unconsumed: u32,
     /// Bytes that are consumed, and not yet allowed to the client again.
     pub(crate) credit: u32,
+    /// The embedding waits for content.
+    pub(crate) is_awaited: bool,
     pub(crate) hold: Hold,
     /// Content-Length.
     pub(crate) announced: Option<u64>,
@@ -260,6 +262,12 @@ impl Streams {
         }
         let has_credit = |stream: &Stream| stream.credit > 0 && !stream.is_held() && stream.closed.is_none();
         self.open.iter().filter(|(_, stream)| has_credit(stream)).map(|(id, _)| *id).collect()
+    }
+
+    /// Whether the embedding waits for content of any stream.
+    pub(crate) fn is_any_awaited(&self) -> bool {
+        let is_awaited = |stream: &Stream| stream.is_awaited && stream.receiving == Receiving::Content;
+        self.open.values().any(|stream| is_awaited(stream) && stream.closed.is_none())
     }
 
     /// The streams whose windows are held, the oldest first.

@@ -93,6 +93,10 @@ impl StreamProtocol for Server {
         self.0.widen(stream);
     }
 
+    fn await_content(&mut self, stream: u32) {
+        self.0.await_content(stream);
+    }
+
     fn allowed(&self, stream: u32) -> u64 {
         self.0.allowed(stream)
     }

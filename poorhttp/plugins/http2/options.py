@@ -68,9 +68,10 @@ class Http2:
         "The same for all requests of a connection of HTTP/2 together.",
         metavar="SIZE",
         reason="So much memory can one connection occupy with bodies that nobody reads; bodies "
-        "that the server receives as a whole count for `body_memory` instead. An upload that "
-        "waits holds up others of its connection when it has filled this window. Go and granian 1 "
-        "MiB. How large a list of header fields may be is said by `max_request_header_size` and "
-        "`max_headers`, for all versions of HTTP (announced as SETTINGS_MAX_HEADER_LIST_SIZE).",
+        "that the server receives as a whole count for `body_memory` instead. When uploads that "
+        "wait have filled this window, and an application waits for another one, more is allowed: "
+        "16 KiB for each of `http2_max_streams` at most. Go and granian 1 MiB. How large a list of "
+        "header fields may be is said by `max_request_header_size` and `max_headers`, for all "
+        "versions of HTTP (announced as SETTINGS_MAX_HEADER_LIST_SIZE).",
         aliases=("http2-initial-connection-window-size",),
     )

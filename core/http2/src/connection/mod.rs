@@ -131,13 +131,15 @@ pub struct Connection {
     /// Bytes that the client may send, and those consumed that it does not know of yet.
     receive_window: i64,
     credit: u32,
+    /// Bytes of these that the client may send, or has sent, although others are not consumed.
+    lent: u32,
     /// The stream whose window is wide while those of others are held, and how much content has come of all such.
     upload: Option<u32>,
     uploaded: u64,
     /// Bytes that the client may send on a new stream.
     first_window: u32,
-    /// They are to be 65,535; and settings that the client has yet to acknowledge.
-    is_narrowed: bool,
+    /// What they are to be; and settings that the client has yet to acknowledge.
+    next_first_window: u32,
     unacknowledged: u32,
     output: Vec<u8>,
     /// Bytes of the output that are sent.
@@ -189,10 +191,11 @@ impl Connection {
             initial_send_window: i64::from(DEFAULT_WINDOW),
             receive_window: i64::from(receive_window),
             credit: 0,
+            lent: 0,
             upload: None,
             uploaded: 0,
             first_window: options.stream_window(),
-            is_narrowed: false,
+            next_first_window: options.stream_window(),
             unacknowledged: 1,
             output,
             gone: 0,
@@ -345,7 +348,7 @@ impl Connection {
             if other.is_some() {
                 if state.hold == Hold::No && !state.allows_rest() {
                     state.hold = Hold::Held(self.uploaded);
-                    self.narrow();
+                    self.narrow(Options::DEFAULT_WINDOW);
                 }
                 return;
             }
@@ -355,10 +358,10 @@ impl Connection {
     }
 
     /// This client sends several uploads at once: from now on, little of each comes before it is its turn.
-    fn narrow(&mut self) {
-        const DEFAULT_WINDOW: u32 = Options::DEFAULT_WINDOW;
-        if !std::mem::replace(&mut self.is_narrowed, true) && self.first_window > DEFAULT_WINDOW {
-            frame::push_settings(&mut self.output, &[(frame::INITIAL_WINDOW_SIZE, DEFAULT_WINDOW)]);
+    fn narrow(&mut self, window: u32) {
+        if window < self.next_first_window {
+            self.next_first_window = window;
+            frame::push_settings(&mut self.output, &[(frame::INITIAL_WINDOW_SIZE, window)]);
             self.unacknowledged += 1;
         }
     }
@@ -366,11 +369,43 @@ impl Connection {
     /// The client has acknowledged settings: what it has sent before was sent by former ones (RFC 9113 section 6.5.3).
     fn acknowledged(&mut self) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
-        if self.unacknowledged == 0 && self.is_narrowed {
-            let before = std::mem::replace(&mut self.first_window, Options::DEFAULT_WINDOW);
-            let consumed = self.streams.narrow(before - Options::DEFAULT_WINDOW);
+        if self.unacknowledged == 0 && self.next_first_window < self.first_window {
+            let before = std::mem::replace(&mut self.first_window, self.next_first_window);
+            let consumed = self.streams.narrow(before - self.first_window);
             // The client may be able to send nothing on these, so no content follows with which they would grow.
             consumed.into_iter().for_each(|stream| self.grow(stream, self.options.stream_window()));
+            self.lend();
+        }
+    }
+
+    /// The embedding waits for content of this stream. See [`Connection::lend`].
+    pub fn await_content(&mut self, stream: u32) {
+        if let Some(state) = self.streams.get(stream) {
+            state.is_awaited = true;
+            self.lend();
+        }
+    }
+
+    /// Lets the client send more when content that nobody consumes has filled the window of the connection, and the embedding waits for
+    /// that of another stream. The threads that wait may be those which the other requests wait for.
+    ///
+    /// The client could send that on any stream, so first the windows of all become one frame where nobody consumes: what waits exceeds
+    /// the window of the connection by a frame for each stream at most.
+    fn lend(&mut self) {
+        let least = Options::FRAME as u32;
+        if self.receive_window >= i64::from(least) || self.failed.is_some() || !self.streams.is_any_awaited() {
+            return;
+        }
+        if self.credit >= least {
+            return self.allow_credit();
+        }
+        self.narrow(least);
+        let left = least.saturating_mul(self.options.streams).saturating_sub(self.lent);
+        let more = left.min(self.options.stream_window());
+        if self.first_window <= least && more > 0 {
+            self.lent += more;
+            self.credit += more;
+            self.allow_credit();
         }
     }
 
@@ -443,14 +478,20 @@ impl Connection {
         }
     }
 
-    /// Allows the client to send so many bytes again on the connection.
+    /// Allows the client to send so many bytes again on the connection, unless they were lent.
     fn allow(&mut self, bytes: u32) {
-        self.credit += bytes;
+        let returned = bytes.min(self.lent);
+        self.lent -= returned;
+        self.credit += bytes - returned;
         if self.credit >= self.options.connection_window() / 2 && self.failed.is_none() {
-            let credit = std::mem::take(&mut self.credit);
-            self.receive_window += i64::from(credit);
-            frame::push_window_update(&mut self.output, 0, credit);
+            self.allow_credit();
         }
+    }
+
+    fn allow_credit(&mut self) {
+        let credit = std::mem::take(&mut self.credit);
+        self.receive_window += i64::from(credit);
+        frame::push_window_update(&mut self.output, 0, credit);
     }
 
     /// The embedding lets go of a stream: one that was reset makes room for another, any other is reset, as an internal error unless

@@ -265,6 +265,7 @@ impl Connection {
         if !rest.is_wanted {
             self.allow(length as u32);
         }
+        self.lend();
         match event {
             Some(Event::Refused { reject, .. }) if !self.budget.refuse(reject.status == 400)? => {
                 Ok(Some(self.reset_refused(stream, reject)))
@@ -304,6 +305,7 @@ impl Connection {
         }
         state.receive_window -= length as i64;
         state.received += rest.content as u64;
+        state.is_awaited &= rest.content == 0;
         if self.upload == Some(stream) {
             self.uploaded += rest.content as u64;
         }
@@ -585,6 +587,7 @@ impl Connection {
             receive_window: i64::from(self.first_window),
             unconsumed: 0,
             credit: 0,
+            is_awaited: false,
             hold: Hold::No,
             announced: if head.is_chunked() { None } else { head.body_length() },
             received: 0,

@@ -364,6 +364,10 @@ impl Session {
                 connection.widen(stream);
                 "done".into()
             }
+            "await" => {
+                connection.await_content(stream);
+                "done".into()
+            }
             "check_hold" => if connection.check_hold(stream) { "held" } else { "free" }.into(),
             "allowed" => connection.allowed(stream).to_string(),
             "reset" => {

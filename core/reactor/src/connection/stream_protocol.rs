@@ -70,6 +70,9 @@ pub trait StreamProtocol: Send {
     /// Content of a stream is taken as it comes, so the client may send more at once.
     fn widen(&mut self, stream: u32);
 
+    /// The application waits for content of a stream: that of others, which nobody takes, must not keep it from coming.
+    fn await_content(&mut self, _stream: u32) {}
+
     /// Bytes of content that may come on a stream before more is allowed, and those that are not consumed.
     fn allowed(&self, _stream: u32) -> u64 {
         u64::MAX

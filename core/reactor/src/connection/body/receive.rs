@@ -8,6 +8,7 @@ use std::mem;
 use crate::connection::body::incoming::DIRECT;
 use crate::connection::body::streamed::StreamedBody;
 use crate::connection::body::throughput::MinimumRate;
+use crate::connection::transport::Socket;
 use crate::connection::{Connection, Received};
 use crate::sys::clock;
 use poorhttp_http::{Event, Limits, Reject};
@@ -78,7 +79,12 @@ pub(crate) fn receive_streamed(connection: &mut Connection, limits: &Limits, roo
                 return Streamed::Content(bytes);
             }
             Received::Something(_) => {}
-            Received::NothingYet => return Streamed::NothingYet,
+            Received::NothingYet => {
+                if let Socket::Stream(stream) = &connection.socket.transport {
+                    stream.await_content();
+                }
+                return Streamed::NothingYet;
+            }
             Received::NoMemory => return Streamed::NoMemory,
             Received::End => match connection.end_of_stream() {
                 Some(Ok(())) => {}

@@ -90,6 +90,13 @@ impl Multiplexed {
         self.flush(&mut state);
     }
 
+    /// The application waits for content.
+    pub(crate) fn await_content(&self, stream: u32) {
+        let mut state = self.lock();
+        state.protocol.await_content(stream);
+        self.flush(&mut state);
+    }
+
     /// Bytes of content that may come before more is allowed, and those that nobody has received.
     pub(crate) fn allowed(&self, stream: u32) -> u64 {
         self.lock().protocol.allowed(stream)

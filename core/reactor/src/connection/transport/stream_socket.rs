@@ -67,6 +67,11 @@ impl StreamSocket {
         self.connection.lend(self.stream, lent)
     }
 
+    /// See [`Multiplexed::await_content`].
+    pub(crate) fn await_content(&self) {
+        self.connection.await_content(self.stream);
+    }
+
     /// See [`Multiplexed::widen`].
     pub(crate) fn widen(&self) {
         self.connection.widen(self.stream);
