@@ -43,6 +43,8 @@ ROUNDS, MOST_ROUNDS = 3, 8
 """Rounds of the leaders; and those after which more time would change nothing."""
 FOR_RATE = 60
 """Answers without which their number means little."""
+LOOK = 1.5
+"""Seconds after which a short look says little more, unless requests take long."""
 
 Left = Callable[[], float]
 """The seconds that are left."""
@@ -64,10 +66,12 @@ def pace(seconds: float, cost: float, service: float, rate: float) -> Pace:
     """How long to measure within so many seconds: a dozen short looks, then six longer ones.
 
     None is so short that it says nothing of requests that take `service` seconds and are answered
-    at about this rate.
+    at about this rate. Up to LOOK, none is shorter than a start (`cost`): else most of the time
+    goes to starting servers, and noise hides the best.
     """
-    least = min(max(8 * service, FOR_RATE / rate, 0.2), max(seconds / 8, 0.2))
-    short = max(least, min(1.5, seconds * 0.6 / 12 - cost))
+    needed = max(8 * service, FOR_RATE / rate, 0.2, min(cost, LOOK))
+    least = min(needed, max(seconds / 8, 0.2))
+    short = max(least, min(LOOK, seconds * 0.6 / 12 - cost))
     return Pace(short, max(short, min(3.0, seconds * 0.4 / 6 - cost)), cost)
 
 
@@ -131,7 +135,7 @@ class Found:
         as_good = [
             one
             for one, share in shares.items()
-            if share >= 1 - tie or (share >= 1 - 3 * tie and self.alike(one, leader))
+            if share >= 1 - tie or (share >= 1 - 2 * tie and self.alike(one, leader))
         ]
         return sorted([leader, *as_good], key=lambda one: one.size)
 

@@ -22,7 +22,7 @@ from loadtests import store
 from loadtests.advise import answer, command, report, workload
 from loadtests.advise.answer import P99, THROUGHPUT, Advice, Wish, advise
 from loadtests.advise.configuration import Configuration, Probe, of_command, sensible, space
-from loadtests.advise.search import Found, pace, search
+from loadtests.advise.search import LOOK, Found, Pace, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
 from loadtests.advise.workload import Workload, from_locust, recorded
@@ -152,6 +152,26 @@ def test_equals_go_to_the_smaller() -> None:
     assert found.winner(0.03) == small
     assert found.winner(0.0) == large
     assert found.ratio(small, large) == pytest.approx((0.98 + 60 / 61) / 2)
+
+
+def test_noise_makes_no_equal_of_what_is_far_behind() -> None:
+    small, large = Configuration("threading", 1, 8), Configuration("threading", 2, 8)
+    found = Found({small: 1.0, large: 1.0}, {small: 95.0, large: 100.0})
+    found.rounds = [{small: 80.0, large: 100.0}, {small: 110.0, large: 100.0}]
+    assert found.alike(small, large)
+    assert found.winner(0.03) == small
+    found.rounds = [{small: 75.0, large: 100.0}, {small: 110.0, large: 100.0}]
+    assert found.alike(small, large)
+    assert found.winner(0.03) == large
+
+
+def test_a_look_is_as_long_as_a_start_or_long_enough() -> None:
+    short = pace(15, 0.7, 0.001, 1000)
+    assert (short.short, short.long) == (0.7, 0.7)
+    # What takes long to start is not measured for as long.
+    assert pace(60, 10, 0.001, 1000).short == LOOK
+    # With time enough all are as long as they need to be.
+    assert pace(60, 0.7, 0.001, 1000) == Pace(LOOK, 3.0, 0.7)
 
 
 def test_a_round_of_one_is_no_comparison() -> None:
