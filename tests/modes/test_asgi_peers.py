@@ -498,15 +498,16 @@ def test_applications_without_lifespan(steps: list[Any], option: str) -> None:
 @pytest.mark.parametrize(
     ("last", "words"),
     [
-        ([NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
-        (["raise"], "RuntimeError: meant to fail"),
-        (["sleep"], "the shutdown takes longer than graceful_timeout"),
+        (["receive", NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
+        (["receive", "raise"], "RuntimeError: meant to fail"),
+        (["receive", "sleep"], "the shutdown takes longer than graceful_timeout"),
+        (["nothing comes", "receive", NOT_STOPPED], "the shutdown failed: not closed"),
     ],
 )
 def test_shutdowns_that_fail(last: list[Any], words: str) -> None:
     """The log says so; the server ends as it would."""
-    env = {"STEPS": repr(["receive", STARTED, "receive", *last])}
-    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if last == ["sleep"] else {}
+    env = {"STEPS": repr(["receive", STARTED, *last])}
+    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if "sleep" in last else {}
     with Server(APP, "asyncio", *LOOP, env=env, tracebacks=True) as server:
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
