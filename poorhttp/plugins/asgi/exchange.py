@@ -158,6 +158,9 @@ class HttpExchange:
             where = "a second time" if kind == "http.response.start" else where
             raise RuntimeError(f"{kind} was sent {where}, where it has no place")
 
+    def going_away(self) -> None:
+        """Do nothing, as the server stops: requests that run are completed."""
+
     async def _send_piece(self, body: bytes) -> None:
         if body:
             while (taken := self.request.send_nowait(body)) < len(body):

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from poorhttp.plugins.asgi.interrupter import TaskInterrupter
     from poorhttp.plugins.asgi.native import Reactor, Request
     from poorhttp.plugins.asgi.scope import Scope
-    from poorhttp.plugins.asgi.websocket import WebSocketExchange
     from poorhttp.worker.worker import Worker
 
 #: Name of the tasks of requests.
@@ -117,7 +116,6 @@ class EventLoop:
         options = worker.settings.of(Asgi)
         self._most = options.asgi_concurrency or sys.maxsize
         self._offers_pathsend = options.asgi_pathsend
-        self._websockets: set[WebSocketExchange] = set()
         self._is_raw_tcp = is_raw_tcp(worker.settings.target)  # its handler blocks
         # WSGI applications in threads may find events of other requests.
         in_loop = partial(partial, loop.call_soon_threadsafe)
@@ -186,8 +184,8 @@ class EventLoop:
             timeout = self._worker.settings.graceful_timeout
             self._deadline = time.monotonic() + timeout
             self._loop.call_later(timeout, self._give_up)
-            for websocket in [*self._websockets]:
-                websocket.going_away()
+            for exchange in self._exchanges:
+                exchange.going_away()
         if reactor.finished and not self._finished.done():
             self._finished.set_result(None)
 
@@ -208,7 +206,6 @@ class EventLoop:
         scope["root_path"] += prefix
         if not self._offers_pathsend:
             del scope["extensions"]["http.response.pathsend"]
-        exchange: HttpExchange | None
         if scope["scheme"][0] == "w":
             exchange = self._websocket(request, scope)
             if exchange is None:
@@ -232,7 +229,7 @@ class EventLoop:
         request.start_bytes("503 Service Unavailable", fields)
         request.finish_nowait(b"503 Service Unavailable: too many requests run\n")
 
-    def _websocket(self, request: Request, scope: Scope) -> WebSocketExchange | None:
+    def _websocket(self, request: Request, scope: Scope) -> HttpExchange | None:
         """Return the exchange of a handshake; `None`: it was answered."""
         try:
             from poorhttp.plugins.asgi import _websocket, websocket
@@ -249,8 +246,8 @@ class EventLoop:
         del scope["method"]
         scope["type"], scope["subprotocols"] = "websocket", handshake.subprotocols
         scope["extensions"] = {"websocket.http.response": {}}
-        rest = handshake, request, scope, self._loop, self._wrap_notice
-        return websocket.WebSocketExchange(options, self._websockets, *rest)
+        rest = request, scope, self._loop, self._wrap_notice
+        return websocket.WebSocketExchange(options, handshake, *rest)
 
     def _serve_in_thread(self, request: Request) -> None:
         self._worker.serve(self._worker.application, (request,))
