@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from ast import literal_eval
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -54,6 +55,9 @@ async def play(
             await send({**step[0], "headers": iter(step[0]["headers"])})
         elif step == "receive":
             notes.append(await receive())
+        elif step == "nothing comes":
+            with suppress(asyncio.TimeoutError):
+                notes.append(await asyncio.wait_for(receive(), 0.01))
         elif step == "receive all":
             while not (message := await receive())["type"].endswith("disconnect"):
                 notes.append(message)

@@ -271,6 +271,7 @@ WEBSOCKETS = [
     Case("a refusal with a wrong status", [[refusal(150)]], "500", ["error"]),
     Case("a refusal that starts twice", [refusal(404), [refusal(404)]], "500", ["error"]),
     Case("a refusal without a body", [refusal(404)], "500"),
+    Case("raises behind it", [refusal(404), reason(b"a"), "raise"], "404 a", logged=BEHIND),
     # What the client has sent with its handshake
     Case(
         "messages before accept",
@@ -416,8 +417,11 @@ def test_http2(server: Server) -> None:
 
 @pytest.mark.parametrize("case", WEBSOCKETS, ids=[case.name for case in WEBSOCKETS])
 def test_websocket(server: Server, case: Case) -> None:
+    start = server.log_size()
     assert seen_in_websocket(server.port, case) == case.verdict
     assert noted(server.port, case) == [*case.notes]
+    logged = case.logged.format(path=path(case))
+    wait_for(lambda: logged in server.log(start), f"{logged} in the log")
 
 
 def test_state(server: Server) -> None:
@@ -498,15 +502,16 @@ def test_applications_without_lifespan(steps: list[Any], option: str) -> None:
 @pytest.mark.parametrize(
     ("last", "words"),
     [
-        ([NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
-        (["raise"], "RuntimeError: meant to fail"),
-        (["sleep"], "the shutdown takes longer than graceful_timeout"),
+        (["receive", NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
+        (["receive", "raise"], "RuntimeError: meant to fail"),
+        (["receive", "sleep"], "the shutdown takes longer than graceful_timeout"),
+        (["nothing comes", "receive", NOT_STOPPED], "the shutdown failed: not closed"),
     ],
 )
 def test_shutdowns_that_fail(last: list[Any], words: str) -> None:
     """The log says so; the server ends as it would."""
-    env = {"STEPS": repr(["receive", STARTED, "receive", *last])}
-    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if last == ["sleep"] else {}
+    env = {"STEPS": repr(["receive", STARTED, *last])}
+    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if "sleep" in last else {}
     with Server(APP, "asyncio", *LOOP, env=env, tracebacks=True) as server:
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from poorhttp.plugins.asgi.scope import RequestHead
 
-    Mount = tuple["Mounted | None", str]
-
 
 class Mounted:
     """An application of a worker: for the whole service, or for a host or prefix.
@@ -42,8 +40,8 @@ class Mounted:
         self.is_asgi = is_asgi
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a WSGI request; return itself if the mode has asked by `answering`."""
-        if start_response is ASKS:
+        """Answer a WSGI request; if `answering` asks, put itself into the environ."""
+        if start_response is _asks:
             environ[FOUND] = self
             return ()
         answer: Iterable[bytes] = self.application(environ, start_response)
@@ -54,24 +52,21 @@ def _asks(*_: object) -> Any:
     """Do nothing: stands for `start_response` where nobody answers."""
 
 
-ASKS: Any = _asks
-
 #: Key of the environ in which a `Mounted` that was asked puts itself.
 FOUND = "poorhttp.mounted"
 
 
-def answering(whole: WSGIApplication, head: RequestHead) -> Mount:
+def answering(whole: WSGIApplication, head: RequestHead) -> tuple[Mounted | None, str]:
     """Return who answers a request, and the prefix below which it is mounted.
 
     `None`: nobody does, or the server itself (with 404, which is a WSGI application).
     """
     # As WSGI has it: bytes as Latin-1, below what proxies have stripped.
     path = head[3][len(head[6]) :].encode(errors="replace").decode("latin-1")
-    environ = {"PATH_INFO": path, "SCRIPT_NAME": ""}
+    environ: dict[str, Any] = {"PATH_INFO": path, "SCRIPT_NAME": ""}
     for name, value in head[7]:
         if name == b"host":
             environ["HTTP_HOST"] = value.decode("latin-1")
-    whole(environ, ASKS)
+    whole(environ, _asks)
     prefix = environ["SCRIPT_NAME"].encode("latin-1").decode(errors="replace")
-    found: Any = environ.get(FOUND)
-    return found, prefix
+    return environ.get(FOUND), prefix

@@ -51,9 +51,7 @@ class LoopWatch:
     def _report(self) -> None:
         frame = sys._current_frames().get(self._loop_thread)
         exchange = computing(frame)
-        summary = traceback.StackSummary
-        stack = with_sources(lambda: summary.extract(traceback.walk_stack(frame)))
-        stack.reverse()
+        stack = with_sources(lambda: traceback.extract_stack(frame))
         where = location_of(stack)
         text = f"for {self._seconds:g} s (slow_request) the event loop is blocked in {where}"
         name = None if exchange is None else exchange.request.name

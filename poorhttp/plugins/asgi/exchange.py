@@ -51,8 +51,8 @@ class HttpExchange:
     # Here, as most requests end with these values.
     cancelled = overdue = False
     _phase = NEW
-    _body_left: bool | None = None  # `None`: it was not asked for yet
-    _given = _is_left = False
+    _body_left = True  # its end was not received yet
+    _is_left = False
     _trailers: list[Any] | None = None  # fields behind the body; `None`: none are announced
     _part: tuple[int, int] | None = None  # what 206 sends of a file
     _waiters: Sequence[Future[None]] = ()
@@ -84,9 +84,10 @@ class HttpExchange:
 
     async def receive(self) -> Message:
         """Return the next message: a part of the body, or that the client has left."""
-        if self._body_left is None:
-            self._body_left = self.request.streamed
         while self._body_left and self._phase != ENDED:
+            if not self.request.streamed:
+                self._body_left = False
+                return {"type": "http.request", "body": self._whole_body(), "more_body": False}
             message = self._receive_nowait()
             if message is not None:
                 if len(message.get("body", b"")) == len(BUFFER):
@@ -98,9 +99,6 @@ class HttpExchange:
                 await self._wait(data=True)
             finally:
                 timer.cancel()
-        if not self._given and self._phase != ENDED:
-            self._given = True
-            return {"type": "http.request", "body": self._whole_body(), "more_body": False}
         while not (self._phase == ENDED or self._is_left or self.request.client_disconnected()):
             await self._wait()
         self._is_left = self._phase != ENDED
@@ -158,6 +156,9 @@ class HttpExchange:
             where = "a second time" if kind == "http.response.start" else where
             raise RuntimeError(f"{kind} was sent {where}, where it has no place")
 
+    def going_away(self) -> None:
+        """Do nothing, as the server stops: requests that run are completed."""
+
     async def _send_piece(self, body: bytes) -> None:
         if body:
             while (taken := self.request.send_nowait(body)) < len(body):
@@ -179,33 +180,27 @@ class HttpExchange:
                 raise OSError(f"{path!r} is no regular file, or ends before its Content-Range")
             if self.request.send_file(file.fileno(), begin, end - begin):
                 self.request.done()
-                self._end()
-                return
-            # It is to be compressed, piece by piece.
-            while piece := file.read(len(BUFFER)):
-                await self._send_piece(piece)
-        self.request.finish_nowait(b"")
+            else:
+                # It is to be compressed, piece by piece.
+                while piece := file.read(len(BUFFER)):
+                    await self._send_piece(piece)
+                self.request.finish_nowait(b"")
         self._end()
 
     def _receive_nowait(self) -> Message | None:
         """Return what has come of the body; `None`: nothing."""
-        filled = 0
+        receive, filled = self.request.receive_nowait, 0
         try:
-            while filled < len(BUFFER):
-                length = self.request.receive_nowait(BUFFER[filled:])
-                if length is None:
-                    break
-                if not length:
-                    self._body_left, self._given = False, True
-                    break
+            while filled < len(BUFFER) and (length := receive(BUFFER[filled:])):
                 filled += length
         except ConnectionResetError:
-            self._body_left, self._given, self._is_left = False, True, True
+            self._body_left, self._is_left = False, True
             return {"type": "http.disconnect"}
-        if not filled and self._body_left:
+        if length is None and not filled:
             return None
-        more = bool(self._body_left)
-        return {"type": "http.request", "body": bytes(BUFFER[:filled]), "more_body": more}
+        self._body_left = length != 0
+        body = bytes(BUFFER[:filled])
+        return {"type": "http.request", "body": body, "more_body": self._body_left}
 
     def _whole_body(self) -> bytes:
         """Return the body that the server has received before; mostly empty."""
@@ -239,32 +234,25 @@ class HttpExchange:
             self._wake()
 
     def _end_unfinished(self) -> None:
-        """End a response that the application has not completed."""
+        """Raise what is wrong: the application has returned, but not completed its response."""
         if self._is_left or self.request.client_disconnected():
-            self._end_left()
-            return
+            self._is_left = True
+            raise ConnectionResetError("the client has left")
         ending = "without a response" if self._phase == NEW else "before the end of its response"
         raise RuntimeError(f"the application returned {ending}")
 
-    def _end_left(self) -> None:
-        what = self.request.name
-        # If the server has cut the connection, the reason has been logged.
-        was_cut = self.request.cut
-        self.request.abort()
-        if not was_cut:
-            logs.write("info", f"{what}: the client left before the end of the response", what)
-        self._end()
-
     def _fail(self, error: BaseException) -> None:
-        request = self.request
+        request, what = self.request, self.request.name
         if (self._is_left or request.disconnected) and comes_of_reset(error):
-            self._end_left()
-            return
-        if self.cancelled and isinstance(error, CancelledError):
+            # If the server has cut the connection, the reason has been logged.
+            if not request.cut:
+                logs.write("info", f"{what}: the client left before the end of the response", what)
+            request.abort()
+        elif self.cancelled and isinstance(error, CancelledError):
             request.abort()
         elif self._phase == ENDED and not request.foreign:
-            what, scope = request.name, self._scope
-            after = f"behind its response to {scope['method']} {scope['path']!r}"
+            method = self._scope.get("method", "GET")  # the scope of a handshake has none
+            after = f"behind its response to {method} {self._scope['path']!r}"
             logs.exception(f"{what}: the application failed {after}", error, what)
         else:
             request.disarm_timeout()

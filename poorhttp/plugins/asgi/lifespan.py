@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Message = dict[str, Any]
+    from poorhttp.plugins.asgi.exchange import Message
 
 
 class Lifespan:
@@ -27,10 +27,10 @@ class Lifespan:
         self.state: dict[str, Any] = {}
         #: True: the application has completed its startup; False: it does not know the protocol.
         self._started: asyncio.Future[bool] = loop.create_future()
-        self._stopping = loop.create_future()
-        self._stopped = loop.create_future()
-        self._messages = ["lifespan.startup", "lifespan.shutdown"]
-        self._loop = loop
+        #: The reason that the application has sent for the failure of its shutdown, or nothing.
+        self._stopped: asyncio.Future[str] = loop.create_future()
+        #: What the application has not received yet.
+        self._messages: asyncio.Queue[Message] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     async def startup(self, *, is_required: bool, logs_failure: bool) -> None:
@@ -40,7 +40,8 @@ class Lifespan:
             ApplicationError: its startup has failed, or it does not know what `is_required`; the
                 cause is what it has raised, which is logged with `logs_failure`.
         """
-        self._task = self._loop.create_task(self._run(is_required=is_required))
+        self._messages.put_nowait({"type": "lifespan.startup"})
+        self._task = asyncio.create_task(self._run(is_required=is_required))
         try:
             if await self._started:
                 self.mounted.state = self.state
@@ -60,7 +61,7 @@ class Lifespan:
             # The server stops before the application has started.
             self._task.cancel()
         else:
-            self._stopping.set_result(None)
+            self._messages.put_nowait({"type": "lifespan.shutdown"})
         ends = self._stopped, self._task
         done, _ = await asyncio.wait(ends, timeout=timeout, return_when="FIRST_COMPLETED")
         if not done:
@@ -78,7 +79,7 @@ class Lifespan:
         asgi = {"version": "3.0", "spec_version": "2.0"}
         scope = {"type": "lifespan", "asgi": asgi, "state": self.state}
         try:
-            await self.mounted.application(scope, self._receive, self._send)
+            await self.mounted.application(scope, self._messages.get, self._send)
         except Stopped as error:
             self._started.set_exception(error)
         except BaseException as error:
@@ -89,7 +90,7 @@ class Lifespan:
                     failure.__cause__ = failure.__cause__ or error
                 elif not isinstance(error, asyncio.CancelledError):
                     logs.exception(f"{self._name} failed", error)
-            elif len(self._messages) == 2 and not is_required:
+            elif not self._messages.empty() and not is_required:
                 # It has asked for nothing: it does not know the protocol.
                 logs.write("debug", f"{self._name}: not used, because {describe(error)}")
                 self._started.set_result(False)
@@ -105,14 +106,6 @@ class Lifespan:
         error = ApplicationError(f"{self._name}: the startup failed: {why}")
         error.__cause__ = cause
         self._started.set_exception(error)
-
-    async def _receive(self) -> Message:
-        if len(self._messages) == 1:
-            await self._stopping
-        elif not self._messages:
-            # Nothing comes any more.
-            await self._loop.create_future()
-        return {"type": self._messages.pop(0)}
 
     async def _send(self, message: Message) -> None:
         kind = message["type"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
 
@@ -34,11 +35,9 @@ if TYPE_CHECKING:
     from contextvars import Context
     from typing import Any
 
-    from poorhttp.plugins.asgi.blocked_loop import LoopWatch
     from poorhttp.plugins.asgi.interrupter import TaskInterrupter
     from poorhttp.plugins.asgi.native import Reactor, Request
     from poorhttp.plugins.asgi.scope import Scope
-    from poorhttp.plugins.asgi.websocket import WebSocketExchange
     from poorhttp.worker.worker import Worker
 
 #: Name of the tasks of requests.
@@ -100,8 +99,6 @@ class EventLoop:
 
     reactor: Reactor
     _interrupter: TaskInterrupter | None = None
-    _threads: RequestThreads | None = None
-    _watch: LoopWatch | None = None
     _refuses = False  # `asgi_concurrency` is reached
     _deadline = 0.0  # until when requests may run, once the server stops
 
@@ -114,11 +111,11 @@ class EventLoop:
         #: Who answers all requests, if there is only one ASGI application.
         self._only = asgi[0] if asgi and self._whole is asgi[0] else None
         self._exchanges: set[HttpExchange] = set()
+        self._threads = RequestThreads(worker.settings.threads, self._serve_in_thread)
         self._finished = loop.create_future()
         options = worker.settings.of(Asgi)
         self._most = options.asgi_concurrency or sys.maxsize
         self._offers_pathsend = options.asgi_pathsend
-        self._websockets: set[WebSocketExchange] = set()
         self._is_raw_tcp = is_raw_tcp(worker.settings.target)  # its handler blocks
         # WSGI applications in threads may find events of other requests.
         in_loop = partial(partial, loop.call_soon_threadsafe)
@@ -153,17 +150,14 @@ class EventLoop:
             new_interrupter=self._new_interrupter,
         )
         self.reactor = reactor
-        loop.add_reader(reactor.fileno(), self._serve_ready)
-        if worker.settings.slow_request:
-            from poorhttp.plugins.asgi.blocked_loop import LoopWatch
+        with ExitStack() as ends:
+            loop.add_reader(reactor.fileno(), self._serve_ready)
+            ends.callback(loop.remove_reader, reactor.fileno())
+            if seconds := worker.settings.slow_request:
+                from poorhttp.plugins.asgi.blocked_loop import LoopWatch
 
-            self._watch = LoopWatch(loop, worker.settings.slow_request)
-        try:
+                ends.callback(LoopWatch(loop, seconds).stop)
             worker.run(partial(loop.run_until_complete, self._finished), reactor)
-        finally:
-            loop.remove_reader(reactor.fileno())
-            if self._watch is not None:
-                self._watch.stop()
         reactor.flush_log()
 
     def _new_interrupter(self, signals: Any) -> TaskInterrupter:
@@ -178,7 +172,7 @@ class EventLoop:
             # This process was forked by the application, and has inherited the loop.
             self._loop.remove_reader(reactor.fileno())
             return
-        begin = self._begin_in_thread if self._is_raw_tcp else self._begin
+        begin = self._threads.begin if self._is_raw_tcp else self._begin
         for _ in range(MAX_BATCH):
             request = reactor.poll()
             if request is None:
@@ -190,8 +184,8 @@ class EventLoop:
             timeout = self._worker.settings.graceful_timeout
             self._deadline = time.monotonic() + timeout
             self._loop.call_later(timeout, self._give_up)
-            for websocket in [*self._websockets]:
-                websocket.going_away()
+            for exchange in self._exchanges:
+                exchange.going_away()
         if reactor.finished and not self._finished.done():
             self._finished.set_result(None)
 
@@ -202,7 +196,7 @@ class EventLoop:
         if mounted is None:
             mounted, prefix = answering(self._whole, head)
         if mounted is None or not mounted.is_asgi:
-            self._begin_in_thread(request)
+            self._threads.begin(request)
             return
         if len(self._exchanges) >= self._most:
             self._refuse(request)
@@ -212,7 +206,6 @@ class EventLoop:
         scope["root_path"] += prefix
         if not self._offers_pathsend:
             del scope["extensions"]["http.response.pathsend"]
-        exchange: HttpExchange | None
         if scope["scheme"][0] == "w":
             exchange = self._websocket(request, scope)
             if exchange is None:
@@ -236,7 +229,7 @@ class EventLoop:
         request.start_bytes("503 Service Unavailable", fields)
         request.finish_nowait(b"503 Service Unavailable: too many requests run\n")
 
-    def _websocket(self, request: Request, scope: Scope) -> WebSocketExchange | None:
+    def _websocket(self, request: Request, scope: Scope) -> HttpExchange | None:
         """Return the exchange of a handshake; `None`: it was answered."""
         try:
             from poorhttp.plugins.asgi import _websocket, websocket
@@ -253,13 +246,8 @@ class EventLoop:
         del scope["method"]
         scope["type"], scope["subprotocols"] = "websocket", handshake.subprotocols
         scope["extensions"] = {"websocket.http.response": {}}
-        rest = handshake, request, scope, self._loop, self._wrap_notice
-        return websocket.WebSocketExchange(options, self._websockets, *rest)
-
-    def _begin_in_thread(self, request: Request) -> None:
-        if self._threads is None:
-            self._threads = RequestThreads(self._worker.settings.threads, self._serve_in_thread)
-        self._threads.begin(request)
+        rest = request, scope, self._loop, self._wrap_notice
+        return websocket.WebSocketExchange(options, handshake, *rest)
 
     def _serve_in_thread(self, request: Request) -> None:
         self._worker.serve(self._worker.application, (request,))
@@ -283,15 +271,14 @@ class EventLoop:
         until = self._loop.time() + max(self._deadline - time.monotonic(), LEAST_SHUTDOWN)
         for each in reversed(self._lifespans):
             self._loop.run_until_complete(each.shutdown(until - self._loop.time()))
-        if self._threads is not None:
-            self._threads.stop()
+        self._threads.stop()
         others = asyncio.all_tasks(self._loop)
         for task in others:
             task.cancel()
         ends = asyncio.wait(others, timeout=0.5) if others else self._loop.shutdown_asyncgens()
         self._loop.run_until_complete(ends)
         signals = self._worker.signals
-        if signals is None or signals.supervised or self._threads is None:
+        if signals is None or signals.supervised:
             return
         # Python would wait for the threads, and no main process kills this one.
         deadline = time.monotonic() + GRACE

@@ -31,18 +31,15 @@ LAST_SEND = 10.0
 
 
 class WebSocketExchange(HttpExchange):
-    """A WebSocket, and the request for it; `opened` are those accepted that have not ended."""
+    """A WebSocket, and the request for it."""
 
     _socket: WebSocket | None = None  # set when the application accepts
     _timer: TimerHandle | None = None
     _is_asked = _is_connected = False
     _complete = True
 
-    def __init__(
-        self, options: Asgi, opened: set[WebSocketExchange], handshake: Handshake, *rest: Any
-    ) -> None:
+    def __init__(self, options: Asgi, handshake: Handshake, *rest: Any) -> None:
         super().__init__(*rest)
-        self.opened = opened
         self._handshake, self._options = handshake, options
 
     async def receive(self) -> Message:
@@ -110,7 +107,6 @@ class WebSocketExchange(HttpExchange):
             await self._wait(room=True)
         most = self._options.websocket_max_message
         self._socket = self._handshake.open(head, connection, self._loop, most)
-        self.opened.add(self)
         if (interval := self._options.websocket_ping_interval) > 0:
             self._timer = self._loop.call_later(interval, self._ping)
         if self.request.stopping:
@@ -176,7 +172,6 @@ class WebSocketExchange(HttpExchange):
         is_all_sent = self._socket.end()
         # The reactor has a descriptor of its own, on which it waits for the client.
         self.request.end_upgraded(self._complete and is_all_sent)
-        self.opened.discard(self)
         self._end()
 
 

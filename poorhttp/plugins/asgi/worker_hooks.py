@@ -47,8 +47,7 @@ class AsgiHooks(WorkerHooks):
 
     def logs_failure(self, settings: Settings) -> bool:
         """Whether the mode logs why an application cannot start."""
-        service = self._services.get(settings.service)
-        return service is None or not service.start_errors_muted
+        return not self._services[settings.service].start_errors_muted
 
     def check(self, settings: Settings) -> None:
         """Check that the event loop is installed; load what workers that are forked need later."""
@@ -67,17 +66,17 @@ class AsgiHooks(WorkerHooks):
         self._mounted[settings.service] = []
         self._whole.pop(settings.service, None)
 
-    def wrap_target(
-        self, application: WSGIApplication, target: str, settings: Settings
-    ) -> WSGIApplication:
+    def wrap_target(self, application: Any, target: str, settings: Settings) -> Mounted:
         """Note an application, and whether it is an ASGI application."""
-        return self._mount(application, target, settings)
+        mounted = Mounted(application, target, is_asgi=is_asgi(application))
+        self._mounted.setdefault(settings.service, []).append(mounted)
+        return mounted
 
     def wrap(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
         """Keep the whole application as it is before other plug-ins wrap it."""
         if not self.mounted(settings):
             # It was given, not loaded.
-            application = self._mount(application, "", settings)
+            application = self.wrap_target(application, "", settings)
         self._whole[settings.service] = application
         return application
 
@@ -96,11 +95,6 @@ class AsgiHooks(WorkerHooks):
     def reactor_arguments(self, settings: Settings) -> dict[str, Any]:
         """Have heads of requests given in parts, and environs made only for WSGI applications."""
         return {"lazy_environ": True}
-
-    def _mount(self, application: Any, target: str, settings: Settings) -> Mounted:
-        mounted = Mounted(application, target, is_asgi=is_asgi(application))
-        self._mounted.setdefault(settings.service, []).append(mounted)
-        return mounted
 
 
 HOOKS = AsgiHooks()
