@@ -125,12 +125,12 @@ pub(crate) fn read(
                 if *received >= RECEIVED_AT_ONCE {
                     return Read::Wait { is_long: true };
                 }
-                let expected = connection.request.parser.expected();
-                let allowed = connection.socket.transport.stream().map_or(expected, |stream| stream.allowed());
-                if let Some(body) = connection.request.buffers().body.as_mut()
-                    && body.must_be_written(expected, allowed)
-                {
-                    return Read::WriteBody;
+                if let Some(body) = connection.request.buffers.as_mut().and_then(|buffers| buffers.body.as_mut()) {
+                    let expected = connection.request.parser.expected();
+                    let allowed = connection.socket.transport.stream().map_or(expected, |stream| stream.allowed());
+                    if body.must_be_written(expected, allowed) {
+                        return Read::WriteBody;
+                    }
                 }
                 match connection.receive(RECEIVED_AT_ONCE - *received) {
                     Received::Something(bytes) => *received += bytes,

@@ -75,14 +75,11 @@ pub(crate) fn poll_next(state: &Arc<State>) -> Option<Exchange> {
     next
 }
 
-/// Waits for the next request.
+/// Waits for the next request. Whoever waits has most likely found none without waiting.
 pub(crate) fn wait_next(state: &Arc<State>) -> Next {
     loop {
         if state.take_interrupt() {
             return Next::Interrupted;
-        }
-        if let Some(exchange) = try_next(state, true) {
-            return Next::Request(exchange);
         }
         match threads::wait(state) {
             Waited::Woken => {}
@@ -92,6 +89,9 @@ pub(crate) fn wait_next(state: &Arc<State>) -> Next {
                 state.close_log();
                 return Next::Finished;
             }
+        }
+        if let Some(exchange) = try_next(state, true) {
+            return Next::Request(exchange);
         }
     }
 }
