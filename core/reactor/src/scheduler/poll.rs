@@ -23,13 +23,31 @@ use crate::sys::{Errno, clock};
 struct OtherEvents {
     woken: bool,
     timer: bool,
-    listeners: Vec<u32>,
     /// The main process has sent something.
     channel: bool,
     /// A predecessor has passed connections.
     handoff: bool,
+    lists: Option<Box<Lists>>,
+}
+
+/// Those of which there may be several: most polls have none, and need no memory.
+#[derive(Default)]
+struct Lists {
+    listeners: Vec<u32>,
     /// Connections whose request is being answered, if their socket takes more, or their stream waits for a notice.
     answered: Vec<Answered>,
+}
+
+impl OtherEvents {
+    #[cold]
+    fn lists(&mut self) -> &mut Lists {
+        self.lists.get_or_insert_default()
+    }
+
+    #[inline]
+    fn accepts(&self) -> bool {
+        self.lists.as_ref().is_some_and(|lists| !lists.listeners.is_empty())
+    }
 }
 
 /// What has come on a connection whose request is being answered.
@@ -80,7 +98,7 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
         break waited;
     };
     let mut shared = shared.unwrap_or_else(lock);
-    let is_single = shared.connections.ready() < 2 && others.listeners.is_empty();
+    let is_single = shared.connections.ready() < 2 && !others.accepts();
     if state.queue_time.polled(were_there, is_single, pending.get(), !shared.accepting.is_paused()) {
         // This thread takes one of them.
         state.counters.metrics.set_ready(shared.connections.ready().saturating_sub(1));
@@ -88,7 +106,7 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     if waited == Ok(BATCH) {
         state.queue_time.note_rest();
     }
-    let accepts = !others.listeners.is_empty();
+    let accepts = others.accepts();
     if block && !accepts {
         shared.threads.stop_polling();
     }
@@ -104,7 +122,7 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     };
     if !shared.paused.is_empty() {
         let paused = shared.paused.drain(..).map(|socket| Answered { socket, data: false, end: false });
-        others.answered.extend(paused);
+        others.lists().answered.extend(paused);
     }
     drop(shared);
     // The main process first: perhaps other workers are to accept.
@@ -118,9 +136,8 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     }
     if accepts {
         // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
-        for number in others.listeners {
-            accept::accept(state, number);
-        }
+        let listeners = others.lists.iter().flat_map(|lists| &lists.listeners);
+        listeners.for_each(|&number| accept::accept(state, number));
         if block {
             state.lock().threads.stop_polling();
         }
@@ -131,8 +148,8 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     if disk_work.tidy {
         tidy(state);
     }
-    if !others.answered.is_empty() {
-        others.answered.iter().for_each(|answered| give(state, answered));
+    if let Some(lists) = others.lists {
+        lists.answered.iter().for_each(|answered| give(state, answered));
     }
     waited.map(|_| others.woken)
 }
@@ -163,7 +180,9 @@ pub(crate) fn deliver(state: &State, ready: &[Ready]) {
     if sleeps {
         state.poller.nudge();
     }
-    others.answered.iter().for_each(|answered| give(state, answered));
+    if let Some(lists) = others.lists {
+        lists.answered.iter().for_each(|answered| give(state, answered));
+    }
 }
 
 /// Takes the events that have arrived during a long request. Otherwise the next request of its client would seem to
@@ -216,14 +235,14 @@ fn note_event(shared: &mut Shared, event: Event, others: &mut OtherEvents) {
                 }
                 (None, Some(socket)) if (event.writable && socket.is_waiting()) || socket.notice.is_set() => {
                     let socket = Arc::clone(socket);
-                    others.answered.push(Answered { socket, data: event.readable, end: event.hangup });
+                    others.lists().answered.push(Answered { socket, data: event.readable, end: event.hangup });
                 }
                 _ => {}
             }
         }
         Source::Wake => others.woken = true,
         Source::Timer => others.timer = true,
-        Source::Listener(number) => others.listeners.push(number),
+        Source::Listener(number) => others.lists().listeners.push(number),
         Source::Channel => others.channel = true,
         Source::Handoff => others.handoff = true,
     }
