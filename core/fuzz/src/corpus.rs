@@ -137,6 +137,14 @@ fn whole_sessions() -> Vec<Vec<u8>> {
                 .push([&[kind], &parts[..3].concat()[..], &broken, b"\x82\x86\x84\x41", &parts[3..].concat()].concat());
         }
     }
+    // Uploads that fill windows while others are awaited.
+    let begin = steps(&[(1, 0, 0), (1, 0, 0), (1, 0, 0), (35, 0, 0), (34, 0, 0), (32, 2, 0), (32, 4, 0)]);
+    let fill = steps(&[(2, 1, 16_000), (2, 2, 16_000), (35, 0, 0)]).repeat(5);
+    let take = steps(&[(16, 2, 60_000), (33, 2, 0), (34, 2, 0), (16, 4, 9_000), (33, 4, 0), (35, 0, 0)]);
+    for kind in 0..8 {
+        let parts = [20, 24, 28].map(|bytes| [&[kind][..], &begin[..bytes], &fill, &take, &fill].concat());
+        inputs.extend(parts);
+    }
     inputs
 }
 

@@ -115,6 +115,8 @@ pub(crate) struct Streams {
     /// The stream that sends what waits on it: no other one that is not more urgent sends in the meantime.
     pub(crate) holder: Option<u32>,
     next_turn: u64,
+    /// The embedding has waited for content since no stream was found whose content is awaited.
+    pub(crate) may_be_awaited: bool,
 }
 
 impl Stream {
@@ -264,10 +266,12 @@ impl Streams {
         self.open.iter().filter(|(_, stream)| has_credit(stream)).map(|(id, _)| *id).collect()
     }
 
-    /// Whether the embedding waits for content of any stream.
-    pub(crate) fn is_any_awaited(&self) -> bool {
+    /// Whether the embedding waits for content of any stream. Looks through all streams only once for each that was awaited since.
+    pub(crate) fn is_any_awaited(&mut self) -> bool {
         let is_awaited = |stream: &Stream| stream.is_awaited && stream.receiving == Receiving::Content;
-        self.open.values().any(|stream| is_awaited(stream) && stream.closed.is_none())
+        self.may_be_awaited =
+            self.may_be_awaited && self.open.values().any(|stream| is_awaited(stream) && stream.closed.is_none());
+        self.may_be_awaited
     }
 
     /// The streams whose windows are held, the oldest first.

@@ -295,6 +295,11 @@ impl Client {
         keeps_rules && !closed.is_empty()
     }
 
+    /// Bytes that the client may send on the connection, and on a stream.
+    pub(super) fn windows(&self, stream: u32) -> [i64; 2] {
+        [self.send_window, self.streams[&stream].send_window]
+    }
+
     /// Sends the rest of all requests, or leaves their streams.
     pub(super) fn finish(&mut self) {
         for stream in self.streams.keys().copied().collect::<Vec<_>>() {
@@ -394,8 +399,7 @@ impl Client {
                 let increment = u32::from_be_bytes(payload[..].try_into().expect("four bytes"));
                 assert!(!is_over, "a window of a stream that is over");
                 exchange.send_window += i64::from(increment);
-                let most = self.initial_window.max(65_535);
-                assert!(self.breaks_rules || exchange.send_window <= most);
+                assert!(self.breaks_rules || exchange.send_window <= embedding.most_window(*stream) as i64);
                 return;
             }
         }

@@ -13,6 +13,10 @@ struct Response {
     /// Bytes of content received, and those of them that still take memory.
     received: usize,
     unconsumed: usize,
+    /// Bytes that may be unconsumed.
+    window: usize,
+    /// Content was awaited since the last came.
+    is_awaited: bool,
     /// The request is complete, or nothing more of it comes.
     has_ended: bool,
     /// The client has left, or was in error.
@@ -35,10 +39,16 @@ impl Response {
     }
 }
 
+/// The largest window of a stream whose content is not taken as it comes.
+fn first_window(options: &Options) -> usize {
+    options.stream_window.max(65_535) as usize
+}
+
 #[derive(Default)]
 pub(super) struct Embedding {
     responses: BTreeMap<u32, Response>,
     pub(super) has_failed: bool,
+    has_awaited: bool,
 }
 
 impl Embedding {
@@ -57,7 +67,8 @@ impl Embedding {
                         request.head.fields.iter().map(|field| (of(field.name), of(field.value))).collect();
                     assert_eq!(fields, client.streams[&stream].fields);
                 }
-                let response = Response { has_ended: !request.has_content, ..Response::default() };
+                let response =
+                    Response { has_ended: !request.has_content, window: first_window(options), ..Response::default() };
                 assert!(self.responses.insert(stream, response).is_none(), "{stream} begins twice");
             }
             Event::Content { stream, bytes } => {
@@ -66,8 +77,9 @@ impl Embedding {
                 assert!(!is_exact || bytes == content(stream, response.received, bytes.len()));
                 response.received += bytes.len();
                 response.unconsumed += bytes.len();
-                let most = options.stream_window.max(65_535) as usize;
-                assert!(response.unconsumed <= most && response.received as u64 <= options.limits.body);
+                response.is_awaited = false;
+                assert!(response.unconsumed <= response.window, "{stream}: {response:?}");
+                assert!(response.received as u64 <= options.limits.body);
             }
             Event::Ended { stream } => {
                 let response = self.open(stream);
@@ -79,7 +91,8 @@ impl Embedding {
             }
             Event::Refused { stream, reject, .. } => {
                 assert!(!is_exact || !is_wide, "{stream}: {reject:?}");
-                let response = self.responses.entry(stream).or_default();
+                let refused = || Response { window: first_window(options), ..Response::default() };
+                let response = self.responses.entry(stream).or_insert_with(refused);
                 assert!(!response.has_ended && !response.is_over && !response.is_reset);
                 response.has_ended = true;
             }
@@ -109,8 +122,32 @@ impl Embedding {
         self.responses.values().map(|response| response.unconsumed).sum()
     }
 
+    /// Bytes of content that may be kept: a frame for each stream more than the window of the connection, if content was awaited.
+    pub(super) fn most_unconsumed(&self, options: &Options) -> usize {
+        let lent = if self.has_awaited { options.streams as usize * Options::FRAME } else { 0 };
+        options.connection_window as usize + lent
+    }
+
+    /// The streams whose content is awaited.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = u32> {
+        let is_awaited = |response: &Response| response.is_awaited && !response.has_ended && !response.is_over;
+        self.responses.iter().filter(move |(_, response)| is_awaited(response)).map(|(stream, _)| *stream)
+    }
+
+    /// Bytes that the client may ever send on a stream before any are consumed.
+    pub(super) fn most_window(&self, stream: u32) -> usize {
+        self.responses[&stream].window
+    }
+
     /// One operation on one of the last streams.
-    pub(super) fn step(&mut self, connection: &mut Connection, operation: u8, choice: usize, number: usize) {
+    pub(super) fn step(
+        &mut self,
+        connection: &mut Connection,
+        operation: u8,
+        choice: usize,
+        number: usize,
+        options: &Options,
+    ) {
         match operation {
             18 => _ = self.go_on(connection, 1 + number),
             19 if choice.is_multiple_of(2) => return connection.begin_shutdown(),
@@ -136,8 +173,10 @@ impl Embedding {
                 }
             }
             16 => {
-                response.unconsumed -= number.min(response.unconsumed);
-                connection.consumed(stream, number as u32);
+                // A part of a frame may have come: the rest of it cannot be consumed yet.
+                let consumed = number.min(response.unconsumed);
+                response.unconsumed -= consumed;
+                connection.consumed(stream, consumed as u32);
             }
             17 => {
                 match number % 2 {
@@ -149,6 +188,15 @@ impl Embedding {
                 (response.is_over, response.unconsumed) = (true, 0);
             }
             20 => self.send_head(connection, stream, 103, number & !1),
+            32 => {
+                response.window = response.window.max(options.connection_window as usize / 2);
+                connection.widen(stream);
+            }
+            33 => _ = connection.check_hold(stream),
+            34 if response.unconsumed == 0 => {
+                (response.is_awaited, self.has_awaited) = (true, true);
+                connection.await_content(stream);
+            }
             _ => {}
         }
     }

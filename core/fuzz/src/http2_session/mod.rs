@@ -41,14 +41,21 @@ fn content(stream: u32, from: usize, length: usize) -> Vec<u8> {
 pub fn http2_session(bytes: &[u8]) {
     let Some((kind, mut steps)) = bytes.split_first() else { return };
     let [default, narrow] = limits();
+    let most = default.body;
     let mut options = Options { limits: default, ..Options::default() };
     if kind & 1 != 0 {
         options = Options { limits: narrow, streams: 3, resets: 4, frames: 20, ..options };
     }
+    // Windows that a session fills.
+    let windows = [None, Some((65_535, 65_535)), Some((100_000, 150_000)), Some((65_535, 300_000))];
+    if let Some((stream_window, connection_window)) = windows[usize::from(kind >> 1 & 3)] {
+        options = Options { stream_window, connection_window, ..options };
+        options.limits.body = most;
+    }
     let mut session = Session::new(options);
     while let Some((&[operation, stream, high, low], rest)) = steps.split_first_chunk::<4>() {
         let number = u16::from_be_bytes([high, low]);
-        steps = session.step(operation % 32, stream.into(), number.into(), rest);
+        steps = session.step(operation % 36, stream.into(), number.into(), rest);
         session.check();
     }
     session.finish();
@@ -71,7 +78,7 @@ impl Session {
             connection: Connection::new(Arc::new(options.clone())),
             client,
             embedding: Embedding::default(),
-            wire: Wire::new(&options),
+            wire: Wire::new(),
             options,
         }
     }
@@ -85,7 +92,7 @@ impl Session {
     fn step<'a>(&mut self, operation: u8, choice: usize, number: usize, rest: &'a [u8]) -> &'a [u8] {
         let (client, connection) = (&mut self.client, &mut self.connection);
         let stream = client.choose(choice);
-        if client.upstream.len() > MOST_INPUT && !(12..=26).contains(&operation) {
+        if client.upstream.len() > MOST_INPUT && !(12..=26).contains(&operation) && operation < 32 {
             return rest;
         }
         match operation {
@@ -99,7 +106,7 @@ impl Session {
             9 => client.send_other(choice, stream, number),
             10 => client.ping(number),
             11 => client.leave(),
-            12..=20 => self.embedding.step(connection, operation, choice, number),
+            12..=20 => self.embedding.step(connection, operation, choice, number, &self.options),
             21..=23 => self.deliver(number),
             24 | 25 => self.read(number),
             26 => {
@@ -135,6 +142,8 @@ impl Session {
                 client.breaks_rules = true;
                 client.upstream.extend(frame(session::DATA, choice as u8 & 1, stream, &vec![0; number % 16_385]));
             }
+            32..=34 => self.embedding.step(connection, operation, choice, number, &self.options),
+            35 => self.exchange(),
             _ => {}
         }
         rest
@@ -163,9 +172,9 @@ impl Session {
         }
         assert!(bytes.is_empty());
         self.wire.received(&piece);
+        self.check();
         // More than a window allows is an error of the connection.
         assert!(self.wire.receive_window >= 0 || self.embedding.has_failed, "content over the window");
-        self.check();
     }
 
     /// Bytes of the server reach the client.
@@ -180,7 +189,9 @@ impl Session {
     fn check(&mut self) {
         self.wire.check_output(self.connection.output());
         assert!(self.connection.output().len() <= MOST_OUTPUT, "{} bytes of output", self.connection.output().len());
-        assert!(self.embedding.unconsumed() <= self.options.connection_window as usize);
+        let may_come = self.wire.receive_window.max(0) as usize + self.embedding.unconsumed();
+        let is_within = may_come <= self.embedding.most_unconsumed(&self.options);
+        assert!(is_within || self.embedding.has_failed, "{may_come} bytes of content may come");
     }
 
     /// Everything is said and read.
@@ -191,6 +202,19 @@ impl Session {
                 break;
             }
             self.deliver(usize::MAX);
+        }
+        if !self.client.breaks_rules && !self.embedding.has_failed {
+            self.check_awaited();
+        }
+    }
+
+    /// The client may send content that is awaited, unless as much waits as may.
+    fn check_awaited(&self) {
+        let is_full = self.embedding.unconsumed() + 2 * Options::FRAME > self.embedding.most_unconsumed(&self.options);
+        for stream in self.embedding.awaited() {
+            let [on_connection, on_stream] = self.client.windows(stream);
+            assert!(is_full || on_connection > 0, "{stream} is awaited: {on_connection}");
+            assert!(on_stream > 0 || self.connection.is_held(stream), "{stream} is awaited: {on_stream}");
         }
     }
 

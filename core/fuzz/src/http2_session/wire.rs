@@ -21,7 +21,6 @@ pub(super) struct Wire {
     last: u32,
     /// Bytes that the client may send.
     pub(super) receive_window: i64,
-    most_window: i64,
     /// The table of fields of the server: its size, and the smallest that was offered since the last block.
     table: usize,
     smallest: Option<usize>,
@@ -32,7 +31,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new() -> Self {
         Wire {
             input: Vec::new(),
             rest_of_data: 0,
@@ -42,7 +41,6 @@ impl Wire {
             streams: BTreeMap::new(),
             last: 0,
             receive_window: WINDOW,
-            most_window: i64::from(options.connection_window),
             table: 4096,
             smallest: None,
             offered: 4096,
@@ -148,7 +146,6 @@ impl Wire {
                     assert!(increment > 0 && increment < 1 << 31);
                     if stream == 0 {
                         self.receive_window += i64::from(increment);
-                        assert!(self.receive_window <= self.most_window, "more than the window of the connection");
                     }
                 }
                 session::GOAWAY => self.is_over = payload[4..8] != [0; 4],

@@ -382,6 +382,7 @@ impl Connection {
     pub fn await_content(&mut self, stream: u32) {
         if let Some(state) = self.streams.get(stream) {
             state.is_awaited = true;
+            self.streams.may_be_awaited = true;
             self.lend();
         }
     }
@@ -393,20 +394,26 @@ impl Connection {
     /// the window of the connection by a frame for each stream at most.
     fn lend(&mut self) {
         let least = Options::FRAME as u32;
-        if self.receive_window >= i64::from(least) || self.failed.is_some() || !self.streams.is_any_awaited() {
+        if self.receive_window >= i64::from(least) || self.failed.is_some() {
             return;
         }
-        if self.credit >= least {
-            return self.allow_credit();
-        }
-        self.narrow(least);
+        // No less than a frame: with every byte that somebody takes, another one may be lent.
         let left = least.saturating_mul(self.options.streams).saturating_sub(self.lent);
-        let more = left.min(self.options.stream_window());
-        if self.first_window <= least && more > 0 {
+        let may_lend = self.first_window <= least && left >= least;
+        let may_open = self.credit >= least || may_lend || self.next_first_window > least;
+        if !may_open || !self.streams.is_any_awaited() {
+            return;
+        }
+        if self.credit < least {
+            self.narrow(least);
+            if !may_lend {
+                return;
+            }
+            let more = left.min(self.options.stream_window());
             self.lent += more;
             self.credit += more;
-            self.allow_credit();
         }
+        self.allow_credit();
     }
 
     /// Whether the window of this stream is held.
@@ -486,6 +493,7 @@ impl Connection {
         if self.credit >= self.options.connection_window() / 2 && self.failed.is_none() {
             self.allow_credit();
         }
+        self.lend();
     }
 
     fn allow_credit(&mut self) {
