@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 from contextlib import ExitStack
 
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.process import limited
 from tests.testkit.server import Server
 
 ALONE = True
@@ -57,12 +55,17 @@ def test_reader_that_takes_nothing(serve: Serve) -> None:
         assert len(connection.rest()) < 5_000_000
 
 
+def descriptors(most: int) -> tuple[str, ...]:
+    """A launcher of a server that may have so many; this process may need more."""
+    return "prlimit", f"--nofile={most}:"
+
+
 def test_descriptors_run_out(mode: str) -> None:
     """It stops accepting, says so once, serves those it has, and goes on when there is room."""
     with ExitStack() as stack:
-        with limited(resource.RLIMIT_NOFILE, 64):
-            # More than there are descriptors, so that it is those that run out.
-            server = stack.enter_context(Server(ECHO, mode, "--max-connections", "1000"))
+        # More than there are descriptors, so that it is those that run out.
+        few = Server(ECHO, mode, "--max-connections", "1000", launcher=descriptors(64))
+        server = stack.enter_context(few)
         first = stack.enter_context(server.connect())
         assert first.request("GET", "/first").status == 200
         many = [stack.enter_context(server.connect()) for _ in range(150)]
@@ -79,8 +82,7 @@ def test_descriptors_run_out(mode: str) -> None:
 def test_as_many_as_descriptors_allow(mode: str) -> None:
     """By default there is always a descriptor left for the application: idle ones go first."""
     with ExitStack() as stack:
-        with limited(resource.RLIMIT_NOFILE, 256):
-            server = stack.enter_context(Server(ECHO, mode))
+        server = stack.enter_context(Server(ECHO, mode, launcher=descriptors(256)))
         for number in range(600):
             connection = stack.enter_context(server.connect())
             assert connection.request("GET", f"/{number}").status == 200
