@@ -357,7 +357,7 @@ impl Connection {
         self.grow(stream, self.options.connection_window() / 2);
     }
 
-    /// This client sends several uploads at once: from now on, little of each comes before it is its turn.
+    /// This client sends several uploads at once: from now on, no more than `window` bytes of each come before it is its turn.
     fn narrow(&mut self, window: u32) {
         if window < self.next_first_window {
             self.next_first_window = window;
@@ -485,7 +485,7 @@ impl Connection {
         }
     }
 
-    /// Allows the client to send so many bytes again on the connection, unless they were lent.
+    /// Allows the client to send so many bytes again on the connection, unless they were lent, or more to who waits.
     fn allow(&mut self, bytes: u32) {
         let returned = bytes.min(self.lent);
         self.lent -= returned;

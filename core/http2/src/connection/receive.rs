@@ -262,10 +262,10 @@ impl Connection {
             Err(error) => self.stream_error(stream, error)?,
         };
         self.place = Place::Content(rest);
-        if !rest.is_wanted {
-            self.allow(length as u32);
+        match rest.is_wanted {
+            true => self.lend(),
+            false => self.allow(length as u32),
         }
-        self.lend();
         match event {
             Some(Event::Refused { reject, .. }) if !self.budget.refuse(reject.status == 400)? => {
                 Ok(Some(self.reset_refused(stream, reject)))

@@ -149,18 +149,20 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
         tidy(state);
     }
     if let Some(lists) = others.lists {
-        lists.answered.iter().for_each(|answered| give(state, answered));
+        give(state, &lists.answered);
     }
     waited.map(|_| others.woken)
 }
 
-/// Acts on what has come on a connection whose request is being answered. Without the lock.
+/// Acts on what has come on connections whose requests are being answered. Without the lock.
 #[cold]
-fn give(state: &State, Answered { socket, data, end }: &Answered) {
-    if socket.is_waiting() && socket.flush() == Flushed::Paused {
-        go_on_sending(state, &mut state.lock(), socket);
+fn give(state: &State, answered: &[Answered]) {
+    for Answered { socket, data, end } in answered {
+        if socket.is_waiting() && socket.flush() == Flushed::Paused {
+            go_on_sending(state, &mut state.lock(), socket);
+        }
+        notices::give(socket, *data, *end);
     }
-    notices::give(socket, *data, *end);
 }
 
 /// Acts on what has come for streams, and for connections with streams, as on events of the poller.
@@ -181,7 +183,7 @@ pub(crate) fn deliver(state: &State, ready: &[Ready]) {
         state.poller.nudge();
     }
     if let Some(lists) = others.lists {
-        lists.answered.iter().for_each(|answered| give(state, answered));
+        give(state, &lists.answered);
     }
 }
 
