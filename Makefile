@@ -136,7 +136,7 @@ test-all: $(VENV)/lint.ready
 
 lint: lint-rust lint-python
 
-lint-rust: $(VENV)/test.ready
+lint-rust: $(VENV)/venv.ready
 	$(rust) cargo fmt --manifest-path core/Cargo.toml --all --check
 	PYO3_PYTHON=$(abspath $(python)) $(rust) cargo clippy --manifest-path core/Cargo.toml --workspace --all-targets -- -D warnings
 

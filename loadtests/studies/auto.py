@@ -45,6 +45,8 @@ DAY_LONG: Sequence[tuple[int, str]] = (
 )
 """Clients, and what they ask for."""
 EVERY = 0.25
+LEAVING = 1.2
+"""Seconds after which no thread has a request any more whose client has left."""
 SCALES = scales(
     *(FULL, QUICK, TINY),
     # Seconds in which a server may find its number, and those of a part of the day.
@@ -64,6 +66,7 @@ def _take(trial: Trial, before: float, handler: str) -> str:
     with trial.running(LOADED, target) as running:
         visits = [[running.at(target)]]
         fetch.drive(running.port, before, CLIENTS, visits, core=lab.client_core)
+        time.sleep(LEAVING)
         with Repeatedly(lambda: resources.threads(running.processes()), EVERY) as threads:
             traced, cpu = sample.load(lab, running, lab.seconds, CLIENTS, target, keep=True)
         used = resources.memory(running.processes())

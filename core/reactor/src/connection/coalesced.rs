@@ -4,6 +4,7 @@
 //! Many pieces that an application makes quickly are sent by one system call. PEP 3333 allows the delay if another thread
 //! goes on sending while the application makes the next piece. A piece that is made slowly is sent at once.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +21,8 @@ use crate::sys::socket::Transport;
 const TICK: Duration = Duration::from_millis(1);
 /// Microseconds after which a piece is not coalesced any more.
 pub(crate) const COALESCED_FOR: u64 = 1_000;
+/// Microseconds within which a response of any connection must have come, for the next to be expected soon.
+const FOLLOWS: u64 = 250;
 /// Ticks without a piece after which the thread sleeps until there is one.
 const IDLE_TICKS: u32 = 20;
 /// For how long it sleeps before it ends.
@@ -147,16 +150,23 @@ struct Queue {
 pub(crate) struct CoalescedSender {
     queue: Mutex<Queue>,
     more: Condvar,
+    /// When a response of any connection last came, behind which others were to follow; in microseconds of [`crate::sys::clock::precise_us`].
+    last: AtomicU64,
     forks: u64,
 }
 
 impl CoalescedSender {
     pub(crate) fn new() -> Self {
-        CoalescedSender { queue: Mutex::default(), more: Condvar::new(), forks: forks() }
+        CoalescedSender { queue: Mutex::default(), more: Condvar::new(), last: AtomicU64::new(0), forks: forks() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a response that comes now follows another one closely.
+    pub(crate) fn follows(&self, now: u64) -> bool {
+        now < self.last.swap(now, Ordering::Relaxed) + FOLLOWS
     }
 
     /// Has what waits on a connection sent within a millisecond. `false`: there is no thread for it.
@@ -245,6 +255,13 @@ mod tests {
             }
         }
         assert_eq!(socket.coalesced().sent, 15);
+    }
+
+    #[test]
+    fn a_response_follows_one_that_came_shortly_before() {
+        let sender = CoalescedSender::new();
+        let follows = [1_000, 1_001, 1_000 + FOLLOWS, 1_100 + 2 * FOLLOWS, 1_099 + 3 * FOLLOWS];
+        assert_eq!(follows.map(|now| sender.follows(now)), [false, true, true, false, true]);
     }
 
     #[test]

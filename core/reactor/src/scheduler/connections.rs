@@ -1,6 +1,7 @@
 //! The table of connections, the queue of those that are ready, and spare buffers.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
@@ -36,6 +37,9 @@ pub(crate) struct Readiness {
 /// So often the streams of a connection let others go first, whenever one of them has been taken: a new connection needs a turn to
 /// say that it has streams, and another one for its first request.
 const LET_BY: u32 = 2;
+
+/// Microseconds for which a connection keeps its turn while its streams are answered at once: their responses are sent together.
+const KEPT: u64 = 100;
 
 /// Microseconds for which streams are taken without asking the poller who else has come. To ask costs less than a hundredth of it.
 const PASSING: u64 = 250;
@@ -86,6 +90,19 @@ pub(crate) enum Again {
     InTurn,
 }
 
+/// The stream that was taken last.
+#[derive(Debug, Default)]
+struct LastStream {
+    /// The entry of its connection in the queue.
+    entry: u32,
+    /// Its index and generation.
+    slot: (u32, u32),
+    /// How often another entry was taken before the next of its streams.
+    passed: u32,
+    /// The entry is at the front, until this time in microseconds of [`clock::precise_us`]; 0: it is not.
+    keeps_until: u64,
+}
+
 /// All connections. A slot is used again with another generation, so events of its last connection are recognised.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
@@ -100,8 +117,7 @@ pub(crate) struct Connections {
     ready_streams: HashMap<u32, VecDeque<u32>, FxBuildHasher>,
     /// Those of them for which the queue has no entry, because it has one for another of the same connection.
     behind: usize,
-    /// The connection whose stream was taken last, and how often another entry was taken before the next of its streams.
-    last_stream: (u32, u32),
+    last_stream: LastStream,
     /// When the next stream was to be taken first after the poller was asked, in microseconds of [`clock::precise_us`]; 0: none was.
     streams_since: u64,
     /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
@@ -231,9 +247,9 @@ impl Connections {
             let Some(mut connection) = slot.connection.take() else { continue };
             if connection.streams.is_some() {
                 // It is only read.
-                self.last_stream.1 = self.last_stream.1.saturating_sub(1);
+                self.last_stream.passed = self.last_stream.passed.saturating_sub(1);
             }
-            let readiness = std::mem::take(&mut slot.readiness);
+            let readiness = mem::take(&mut slot.readiness);
             connection.note(readiness.readable, readiness.hangup, readiness.expired);
             if connection.request.buffers.is_none()
                 && let Some(buffers) = self.spare.pop()
@@ -264,22 +280,36 @@ impl Connections {
     /// The next of the streams that share this entry of the queue.
     #[cold]
     fn take_stream(&mut self, entry: u32) -> Option<u32> {
-        if self.last_stream.0 == entry && self.last_stream.1 < LET_BY && !self.ready.is_empty() {
-            self.last_stream.1 += 1;
+        let (last, mut keeps_until) = (&mut self.last_stream, 0);
+        if last.entry == entry && last.keeps_until != 0 {
+            keeps_until = mem::take(&mut last.keeps_until);
+            let is_answered = self.slots[last.slot.0 as usize].generation != last.slot.1;
+            if !is_answered || clock::precise_us() >= keeps_until {
+                last.passed = u32::from(!self.ready.is_empty());
+                self.ready.push_back(entry);
+                return None;
+            }
+        } else if last.entry == entry && last.passed < LET_BY && !self.ready.is_empty() {
+            last.passed += 1;
             self.ready.insert(1, entry);
             return None;
         }
         let streams = self.ready_streams.get_mut(&(entry & !STREAMS))?;
-        self.last_stream = (entry, 0);
-        let next = streams.pop_front();
+        let index = streams.pop_front()?;
+        let slot = (index, self.slots[index as usize].generation);
         if streams.is_empty() {
+            keeps_until = 0;
             self.ready_streams.remove(&(entry & !STREAMS));
         } else {
+            if keeps_until == 0 {
+                keeps_until = clock::precise_us() + KEPT;
+            }
             self.behind -= 1;
-            self.ready.push_back(entry);
+            self.ready.push_front(entry);
         }
+        self.last_stream = LastStream { entry, slot, passed: 0, keeps_until };
         self.note_streams();
-        next
+        Some(index)
     }
 
     /// Puts a stream behind the others of its connection that are ready.
@@ -419,6 +449,36 @@ mod tests {
         }
         assert_eq!(order, [many[0], few[0], plain, many[1], few[1], many[2], many[3]]);
         assert!(connections.ready_streams.is_empty());
+    }
+
+    #[test]
+    fn a_connection_keeps_its_turn_while_its_streams_are_answered_at_once() {
+        let mut connections = Connections::default();
+        let parents = [(); 2].map(|()| arrive(&mut connections, None));
+        let many = [(); 5].map(|()| arrive(&mut connections, Some(parents[0])));
+        let few = [(); 2].map(|()| arrive(&mut connections, Some(parents[1])));
+        let plain = arrive(&mut connections, None);
+        for index in many.into_iter().chain(few).chain([plain]) {
+            connections.enqueue(index);
+        }
+        let mut order = Vec::new();
+        while let Some(connection) = connections.take_ready() {
+            let index = connection.slot().0;
+            order.push(index);
+            assert_eq!(connections.ready(), 8 - order.len());
+            // However long this test takes: the third is not answered at once, and the fourth takes long.
+            if index == many[3] {
+                connections.last_stream.keeps_until = 1;
+            } else if connections.last_stream.keeps_until != 0 {
+                connections.last_stream.keeps_until = u64::MAX;
+            }
+            if index != many[2] {
+                connections.vacate(index);
+            }
+        }
+        let [a, b, c, d, e] = many;
+        assert_eq!(order, [a, b, c, few[0], few[1], plain, d, e]);
+        assert!(connections.ready_streams.is_empty() && connections.ready() == 0);
     }
 
     #[test]

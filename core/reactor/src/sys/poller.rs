@@ -4,6 +4,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -83,6 +84,8 @@ pub(crate) struct Poller {
     epoll: ServerFd,
     timer: ServerFd,
     wake: (ServerFd, ServerFd),
+    /// A byte of [`Poller::nudge`] is in the pipe, or will be.
+    is_nudged: AtomicBool,
 }
 
 impl Poller {
@@ -91,7 +94,8 @@ impl Poller {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single bytes.
         let wake = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
-        let poller = Poller { epoll: epoll.into(), timer: timer.into(), wake: (wake.0.into(), wake.1.into()) };
+        let (wake, is_nudged) = ((wake.0.into(), wake.1.into()), AtomicBool::new(false));
+        let poller = Poller { epoll: epoll.into(), timer: timer.into(), wake, is_nudged };
         poller.add(poller.timer.as_fd(), Source::Timer)?;
         poller.add(poller.wake.0.as_fd(), Source::Wake)?;
         Ok(poller)
@@ -118,13 +122,18 @@ impl Poller {
         let _ = rustix::io::write(&self.wake.1, b"!");
     }
 
-    /// Makes [`Poller::wait`] return, because a connection is ready.
+    /// Makes [`Poller::wait`] return, because a connection is ready. Whoever calls [`Poller::clear_wake`] looks for ready ones
+    /// after that.
     pub(crate) fn nudge(&self) {
-        let _ = rustix::io::write(&self.wake.1, &[NUDGE]);
+        if !self.is_nudged.swap(true, Ordering::AcqRel) {
+            let _ = rustix::io::write(&self.wake.1, &[NUDGE]);
+        }
     }
 
     /// Empties the pipe. `false`: it held only bytes of [`Poller::nudge`].
     pub(crate) fn clear_wake(&self) -> bool {
+        // Before it is read: a byte that comes later makes the poller return again.
+        self.is_nudged.store(false, Ordering::Release);
         let (mut rest, mut only_nudged) = ([0; 64], false);
         while let Ok(length @ 1..) = rustix::io::read(&self.wake.0, &mut rest) {
             if rest[..length].iter().any(|byte| *byte != NUDGE) {
@@ -206,5 +215,19 @@ mod tests {
         for source in [Source::Wake, Source::Timer, Source::Listener(3), Source::Channel, Source::Handoff, connection] {
             assert_eq!(Source::decode(source.encode()), source);
         }
+    }
+
+    #[test]
+    fn one_byte_is_written_until_the_pipe_is_emptied() {
+        let poller = Poller::new().unwrap();
+        let mut bytes = [0; 4];
+        poller.nudge();
+        poller.nudge();
+        assert_eq!(rustix::io::read(&poller.wake.0, &mut bytes), Ok(1));
+        poller.nudge();
+        assert_eq!(rustix::io::read(&poller.wake.0, &mut bytes), Err(Errno::AGAIN));
+        poller.clear_wake();
+        poller.nudge();
+        assert!(poller.has_events() && !poller.clear_wake());
     }
 }

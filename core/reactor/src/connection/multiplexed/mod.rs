@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::connection::coalesced::{COALESCED_FOR, CoalescedSender, SendsLater};
+use crate::connection::coalesced::{CoalescedSender, SendsLater};
 use crate::connection::multiplexed::streams::{Ready, ResponseQueue, Slot, State};
 use crate::connection::send_queue::Queued;
 use crate::connection::stream_protocol::StreamProtocol;
@@ -126,7 +126,7 @@ impl Multiplexed {
             passed: clock::now(),
             rests: false,
             room: turns::LEAST_ROOM,
-            active_at: 0,
+            coalesced_until: 0,
             is_listed: false,
             is_sending: false,
             turns: 0,
@@ -255,12 +255,15 @@ impl Multiplexed {
     }
 
     /// The same at the end of a response. If responses to requests that came together are about to follow, it is sent with them, or
-    /// within a millisecond.
+    /// within a millisecond. They are if they came a millisecond ago, or if one response follows the other.
     fn flush_soon(self: &Arc<Self>, state: &mut State) {
         let (length, turn) = (state.protocol.output().len(), state.turns);
         if (1..GATHERED).contains(&length) && state.streams.values().any(|stream| stream.is_unanswered(turn)) {
-            if !state.is_listed && clock::precise_us() < state.active_at + COALESCED_FOR {
-                state.is_listed = self.sender.push(Arc::downgrade(self) as Weak<dyn SendsLater>);
+            if !state.is_listed {
+                let now = clock::precise_us();
+                if self.sender.follows(now) || now < state.coalesced_until {
+                    state.is_listed = self.sender.push(Arc::downgrade(self) as Weak<dyn SendsLater>);
+                }
             }
             if state.is_listed {
                 return;

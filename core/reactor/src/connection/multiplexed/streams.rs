@@ -184,8 +184,8 @@ pub(super) struct State {
     pub(super) rests: bool,
     /// Bytes to be received in the next turn.
     pub(super) room: usize,
-    /// When something was last received, in microseconds of [`clock::precise_us`].
-    pub(super) active_at: u64,
+    /// Until when a response waits for those that follow, in microseconds of [`clock::precise_us`].
+    pub(super) coalesced_until: u64,
     /// [`CoalescedSender`] will send what waits.
     pub(super) is_listed: bool,
     /// A thread sends what waits on the streams.

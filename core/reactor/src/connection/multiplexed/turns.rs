@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::mem;
 
+use crate::connection::coalesced::COALESCED_FOR;
 use crate::connection::multiplexed::Multiplexed;
 use crate::connection::multiplexed::streams::{Ready, Turn};
 use crate::connection::send_queue::Flushed;
@@ -86,8 +87,9 @@ impl Multiplexed {
             self.note_waiting(&state);
         }
         if total > 0 {
-            state.active_at = clock::precise_us();
-            state.room = next_room(state.room, state.active_at.saturating_sub(began));
+            let now = clock::precise_us();
+            state.coalesced_until = now + COALESCED_FOR;
+            state.room = next_room(state.room, now.saturating_sub(began));
         }
         state.note_partial();
         self.note_change(&mut state);
