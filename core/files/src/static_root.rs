@@ -341,14 +341,16 @@ impl StaticRoot {
     }
 
     /// The script that is appended to pages, if this is a request for one.
+    #[cold]
     fn live_for(&self, request: &FileRequest<'_>) -> Option<&LiveReload> {
         self.options.live.as_ref().filter(|_| is_for_page(request.method, request.head, request.bytes))
     }
 
     /// The reply with a page that reloads itself, if the request is for one.
+    #[inline]
     fn live_page(&self, entry: &CachedFile, request: &FileRequest<'_>) -> Option<Reply> {
-        let live = self.live_for(request)?;
-        Some(live.added_to(entry.page()?, request.script))
+        // No call for each request of a server that is not one for development.
+        self.options.live.as_ref().and_then(|_| Some(self.live_for(request)?.added_to(entry.page()?, request.script)))
     }
 
     /// The option's page in place of a missing file: a path of a single-page application, which its script shows. `None`: the

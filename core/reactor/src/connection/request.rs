@@ -49,12 +49,13 @@ impl Buffers {
         (self.body, self.streamed, self.throughput) = (None, None, Throughput::default());
     }
 
-    /// Bytes that are allocated, or `None` if they have grown so much that they are not worth keeping.
+    /// Bytes that are allocated, or `None` if they are not worth keeping: they have grown much, or have room for the head of a stream
+    /// alone, and a connection that received into that would receive twice.
     #[inline]
     pub(crate) fn memory(&self) -> Option<usize> {
         let (received, sent) = (self.read_buffer.capacity(), self.out.capacity());
         // Pieces that wait for each other need twice as much while they grow.
-        (received <= 2 * ReadBuffer::ROOM && sent as u64 <= 2 * MOST_COALESCED)
+        ((ReadBuffer::ROOM..=2 * ReadBuffer::ROOM).contains(&received) && sent as u64 <= 2 * MOST_COALESCED)
             .then_some(size_of::<Self>() + received + sent)
     }
 }
