@@ -500,18 +500,19 @@ def test_applications_without_lifespan(steps: list[Any], option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "words"),
+    ("steps", "words"),
     [
-        (["receive", NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
-        (["receive", "raise"], "RuntimeError: meant to fail"),
-        (["receive", "sleep"], "the shutdown takes longer than graceful_timeout"),
-        (["nothing comes", "receive", NOT_STOPPED], "the shutdown failed: not closed"),
+        ([STARTED, "receive", NOT_STOPPED, "raise"], "the shutdown failed: not closed"),
+        ([STARTED, "receive", "raise"], "RuntimeError: meant to fail"),
+        ([STARTED, "receive", "sleep"], "the shutdown takes longer than graceful_timeout"),
+        # Not behind the startup: the shutdown could come then.
+        (["nothing comes", STARTED, "receive", NOT_STOPPED], "the shutdown failed: not closed"),
     ],
 )
-def test_shutdowns_that_fail(last: list[Any], words: str) -> None:
+def test_shutdowns_that_fail(steps: list[Any], words: str) -> None:
     """The log says so; the server ends as it would."""
-    env = {"STEPS": repr(["receive", STARTED, *last])}
-    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if "sleep" in last else {}
+    env = {"STEPS": repr(["receive", *steps])}
+    env |= {"POORHTTP_GRACEFUL_TIMEOUT": "0"} if "sleep" in steps else {}
     with Server(APP, "asyncio", *LOOP, env=env, tracebacks=True) as server:
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0

@@ -215,6 +215,10 @@ impl CoalescedSender {
                 // Those that are left are full.
                 (idle, pause) = (0, if sockets.is_empty() { TICK } else { (2 * pause).min(LONGEST) });
                 queue = self.lock();
+                if !queue.sockets.is_empty() {
+                    // What has come meanwhile waits for its millisecond.
+                    pause = TICK;
+                }
                 queue.sockets.append(&mut sockets);
             } else if pause == IDLE {
                 queue.running = false;

@@ -38,7 +38,8 @@ pub(crate) struct Readiness {
 /// say that it has streams, and another one for its first request.
 const LET_BY: u32 = 2;
 
-/// Microseconds for which a connection keeps its turn while its streams are answered at once: their responses are sent together.
+/// Microseconds for which a connection keeps its turn while its streams are answered at once and none without streams waits: their
+/// responses are sent together.
 const KEPT: u64 = 100;
 
 /// Microseconds for which streams are taken without asking the poller who else has come. To ask costs less than a hundredth of it.
@@ -48,6 +49,8 @@ const PASSING: u64 = 250;
 const NO_STREAM: u32 = u32::MAX;
 /// Marks an entry of the ready queue that is the turn of one of the streams of a connection.
 const STREAMS: u32 = 1 << 31;
+/// Marks one that is the turn of such a connection itself, which is read.
+const READS: u32 = 1 << 30;
 
 /// The place of one connection in the table.
 #[derive(Debug)]
@@ -113,6 +116,8 @@ pub(crate) struct Connections {
     /// Connections that are ready: to be handled in this order. An entry with [`STREAMS`] is the turn of a stream of this
     /// connection: its streams share one, so that they do not come before those that are ready on other connections.
     ready: VecDeque<u32>,
+    /// Those of them that are marked.
+    marked: usize,
     /// Streams that are ready, by the slot of their connection.
     ready_streams: HashMap<u32, VecDeque<u32>, FxBuildHasher>,
     /// Those of them for which the queue has no entry, because it has one for another of the same connection.
@@ -237,9 +242,9 @@ impl Connections {
             let is_step = !self.handshakes.is_empty() && (self.ready.is_empty() || self.is_step_due());
             let queue = if is_step { &mut self.handshakes } else { &mut self.ready };
             let mut index = queue.pop_front()?;
-            if index & STREAMS != 0 {
-                let Some(stream) = self.take_stream(index) else { continue };
-                index = stream;
+            if index & (STREAMS | READS) != 0 {
+                let Some(marked) = self.take_marked(index) else { continue };
+                index = marked;
             }
             self.turns += if is_step { TURNS_OF_STEP } else { 1 };
             let slot = &mut self.slots[index as usize];
@@ -277,20 +282,27 @@ impl Connections {
         is_due
     }
 
-    /// The next of the streams that share this entry of the queue.
+    /// What a marked entry of the queue stands for: a connection that is read, or the next of the streams that share the entry.
     #[cold]
-    fn take_stream(&mut self, entry: u32) -> Option<u32> {
+    fn take_marked(&mut self, entry: u32) -> Option<u32> {
+        self.marked -= 1;
+        if entry & READS != 0 {
+            return Some(entry & !READS);
+        }
         let (last, mut keeps_until) = (&mut self.last_stream, 0);
         if last.entry == entry && last.keeps_until != 0 {
             keeps_until = mem::take(&mut last.keeps_until);
             let is_answered = self.slots[last.slot.0 as usize].generation != last.slot.1;
-            if !is_answered || clock::precise_us() >= keeps_until {
+            let others_wait = self.ready.len() > self.marked;
+            if !is_answered || others_wait || clock::precise_us() >= keeps_until {
                 last.passed = u32::from(!self.ready.is_empty());
+                self.marked += 1;
                 self.ready.push_back(entry);
                 return None;
             }
         } else if last.entry == entry && last.passed < LET_BY && !self.ready.is_empty() {
             last.passed += 1;
+            self.marked += 1;
             self.ready.insert(1, entry);
             return None;
         }
@@ -305,6 +317,7 @@ impl Connections {
                 keeps_until = clock::precise_us() + KEPT;
             }
             self.behind -= 1;
+            self.marked += 1;
             self.ready.push_front(entry);
         }
         self.last_stream = LastStream { entry, slot, passed: 0, keeps_until };
@@ -312,12 +325,22 @@ impl Connections {
         Some(index)
     }
 
+    /// Puts a connection that is read for its streams behind the others.
+    #[cold]
+    fn push_read(&mut self, index: u32) {
+        self.marked += 1;
+        self.ready.push_back(index | READS);
+    }
+
     /// Puts a stream behind the others of its connection that are ready.
     #[cold]
     fn push_stream(&mut self, index: u32, parent: u32) {
         let streams = self.ready_streams.entry(parent).or_default();
         match streams.is_empty() {
-            true => self.ready.push_back(parent | STREAMS),
+            true => {
+                self.marked += 1;
+                self.ready.push_back(parent | STREAMS);
+            }
             false => self.behind += 1,
         }
         streams.push_back(index);
@@ -332,6 +355,7 @@ impl Connections {
         let is_handshaking = connection.phase() == Phase::Handshake;
         let Readiness { readable, writable, hangup, expired } = slot.readiness;
         let is_ready = again != Again::No || readable || hangup || expired || (writable && connection.waits_to_send());
+        let has_streams = connection.streams.is_some();
         slot.connection = Some(connection);
         if is_ready && !slot.queued {
             slot.queued = true;
@@ -340,6 +364,7 @@ impl Connections {
                 _ if is_handshaking => self.handshakes.push_back(index),
                 Again::AtOnce => self.ready.push_front(index),
                 Again::No | Again::InTurn if parent != NO_STREAM => self.push_stream(index, parent),
+                Again::No | Again::InTurn if has_streams => self.push_read(index),
                 Again::No | Again::InTurn => self.ready.push_back(index),
             }
         }
@@ -360,6 +385,7 @@ impl Connections {
                     let parent = slot.parent;
                     self.push_stream(index, parent);
                 }
+                _ if connection.streams.is_some() => self.push_read(index),
                 _ => self.ready.push_back(index),
             }
         }
@@ -477,8 +503,9 @@ mod tests {
             }
         }
         let [a, b, c, d, e] = many;
-        assert_eq!(order, [a, b, c, few[0], few[1], plain, d, e]);
-        assert!(connections.ready_streams.is_empty() && connections.ready() == 0);
+        // Not while the one without streams waits.
+        assert_eq!(order, [a, few[0], plain, b, c, few[1], d, e]);
+        assert!(connections.ready_streams.is_empty() && connections.ready() == 0 && connections.marked == 0);
     }
 
     #[test]

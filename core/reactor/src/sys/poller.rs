@@ -122,8 +122,8 @@ impl Poller {
         let _ = rustix::io::write(&self.wake.1, b"!");
     }
 
-    /// Makes [`Poller::wait`] return, because a connection is ready. Whoever calls [`Poller::clear_wake`] looks for ready ones
-    /// after that.
+    /// Makes [`Poller::wait`] return, because a connection has been made ready under the lock under which [`Poller::clear_wake`] is
+    /// called.
     pub(crate) fn nudge(&self) {
         if !self.is_nudged.swap(true, Ordering::AcqRel) {
             let _ = rustix::io::write(&self.wake.1, &[NUDGE]);
@@ -132,8 +132,15 @@ impl Poller {
 
     /// Empties the pipe. `false`: it held only bytes of [`Poller::nudge`].
     pub(crate) fn clear_wake(&self) -> bool {
-        // Before it is read: a byte that comes later makes the poller return again.
+        let was_woken = self.empty_pipe();
+        // Behind the last read: a byte that comes before is taken with the others, and would be the last one ever. Whoever writes
+        // none until here has made its connection ready before the lock was taken.
         self.is_nudged.store(false, Ordering::Release);
+        was_woken
+    }
+
+    /// `false`: it held only bytes of [`Poller::nudge`].
+    fn empty_pipe(&self) -> bool {
         let (mut rest, mut only_nudged) = ([0; 64], false);
         while let Ok(length @ 1..) = rustix::io::read(&self.wake.0, &mut rest) {
             if rest[..length].iter().any(|byte| *byte != NUDGE) {
