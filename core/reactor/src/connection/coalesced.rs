@@ -150,7 +150,8 @@ struct Queue {
 pub(crate) struct CoalescedSender {
     queue: Mutex<Queue>,
     more: Condvar,
-    /// When a response of any connection last came, behind which others were to follow; in microseconds of [`crate::sys::clock::precise_us`].
+    /// When a response of any connection last came, behind which others were to follow; in microseconds of
+    /// [`crate::sys::clock::precise_us`].
     last: AtomicU64,
     forks: u64,
 }

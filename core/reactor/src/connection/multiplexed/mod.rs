@@ -255,7 +255,8 @@ impl Multiplexed {
     }
 
     /// The same at the end of a response. If responses to requests that came together are about to follow, it is sent with them, or
-    /// within a millisecond. They are if they came a millisecond ago, or if one response follows the other.
+    /// within a millisecond. They are if those have come within the last millisecond, or if one response follows the
+    /// other.
     fn flush_soon(self: &Arc<Self>, state: &mut State) {
         let (length, turn) = (state.protocol.output().len(), state.turns);
         if (1..GATHERED).contains(&length) && state.streams.values().any(|stream| stream.is_unanswered(turn)) {
