@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import TypeAlias
 
@@ -166,10 +167,11 @@ class Dialogue(Connection):
         ):
             self.send(data)
 
-    def answer(self, question: Question, *, closes: bool = False) -> bool:
+    def answer(self, question: Question, closes: Callable[[], bool] = lambda: False) -> bool:
         """Read the next answer, which must be that of `question`; whether the connection goes on.
 
-        `closes` says that the server may close any connection. Raises Wrong, Lost or NoRoom.
+        `closes` says, once it is there, whether the server may close any connection. Raises Wrong,
+        Lost or NoRoom.
         """
         self.received = bytearray(self._read)
         try:
@@ -192,7 +194,8 @@ class Dialogue(Connection):
                 raise NoRoom
             if question.ending in (Ending.CUT, Ending.DIED):
                 raise Wrong("a complete answer, although the application failed")
-            if closes and question.ending is Ending.KEPT and response.get("Connection") == "close":
+            is_last = response.get("Connection") == "close"
+            if is_last and question.ending is Ending.KEPT and closes():
                 question = replace(question, ending=Ending.CLOSED)
             question.check(response)
             if question.ending is Ending.CLOSED and not self.at_end():
@@ -329,8 +332,8 @@ class Client:
         goes_on = True
         for question in asked:
             try:
-                turnover = self.world.explains(dialogue.opened, TURNOVER)
-                goes_on = dialogue.answer(question, closes=turnover)
+                closes = partial(self.world.explains, dialogue.opened, TURNOVER)
+                goes_on = dialogue.answer(question, closes)
             except (Wrong, Lost, NoRoom) as error:
                 self._failed(dialogue, question, error)
                 self.hang_up()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -237,6 +238,23 @@ def test_what_is_said_over_tls_to_a_process_that_has_died() -> None:
             tls.close()
             for _ in range(3):
                 dialogue.say(b"two" * 1_000_000)
+
+
+def test_a_reload_that_begins_while_an_answer_is_awaited() -> None:
+    """It explains that the connection ends behind the answer."""
+    world = World({}, 0, print)
+    asked = Question("small", "t", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"ok")
+    tokens = b"X-Token: t\r\nX-Token-Header: t\r\nContent-Length: 2\r\n"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        ThreadPoolExecutor() as pool,
+        closing(Dialogue(listener.getsockname()[1])) as dialogue,
+    ):
+        closes = partial(world.explains, dialogue.opened, TURNOVER)
+        goes_on = pool.submit(dialogue.answer, asked, closes)
+        with listener.accept()[0] as accepted, world.during(TURNOVER):
+            accepted.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + tokens + b"\r\nok")
+        assert goes_on.result() is False
 
 
 def test_a_schedule_has_every_incident() -> None:
