@@ -115,7 +115,8 @@ class Logs:
         "Lowest level of messages that are logged: `debug`, `info`, `warning` or `error`.",
         shared=True,
         metavar="LEVEL",
-        reason="`debug` also shows the traceback of an error that stops the server.",
+        reason="`debug` also shows the traceback of an error that stops the server, and streams of "
+        "HTTP/2 that clients reset before their requests run.",
     )
     slow_request = Option(
         seconds(0),

@@ -54,6 +54,7 @@ use crate::connection::timing::Timing;
 use crate::connection::transport::Socket;
 use crate::connection::transport::tls::TlsSocket;
 use crate::log::entry::Unsent;
+use crate::log::error::Level;
 use crate::log::request_id::RequestName;
 use crate::sys::poller::{Poller, Source};
 use crate::sys::socket::Transport;
@@ -201,6 +202,13 @@ impl Connection {
     #[inline]
     pub(crate) fn is_stream(&self) -> bool {
         self.is_stream
+    }
+
+    /// How important it is that its client has left before its request was run: on a connection with streams that costs a client
+    /// nothing, and a browser does it whenever a page is left.
+    #[cold]
+    pub(crate) fn departure_level(&self) -> Level {
+        if self.is_stream { Level::Debug } else { Level::Info }
     }
 
     /// After [`Received::End`]: whether that has completed the request, whose stream the client has ended; or why it is refused.

@@ -174,7 +174,7 @@ fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
         Read::End { is_mid_message } => {
             if is_mid_message {
                 let name = state.telemetry.request_name(state.next_number(), connection);
-                state.log_about(Level::Info, &name, "the client left in the middle of it");
+                state.log_about(connection.departure_level(), &name, "the client left in the middle of it");
             }
             return Some(Step::Close);
         }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::connection::peer_trust::client_suffix;
 use crate::exchange::Exchange;
-use crate::log::error::Level;
 use crate::scheduler::state::State;
 use crate::sys::clock;
 use crate::sys::socket::Transport;
@@ -30,11 +29,12 @@ pub(crate) fn drop_if_aborted(
     let client = connection.request.client();
     state.queue_timeout.note_left(client.map(|(address, _)| address), clock::now());
     let number = state.next_number();
+    let level = connection.departure_level();
     let client = client_suffix(client);
     let mut exchange = Exchange::new(Arc::clone(state), connection, number, false);
     let mut name = exchange.request_name();
     name.line.push_str(&client);
-    state.log_about(Level::Info, &name, &format!("not run, logged with 499: {how}"));
+    state.log_about(level, &name, &format!("not run, logged with 499: {how}"));
     // For the log only.
     let _ = exchange.start::<crate::SendError>(STATUS, |_| Ok(()));
     if let Some(stream) = exchange.writer.take_stream(false) {
