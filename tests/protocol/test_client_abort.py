@@ -140,6 +140,8 @@ def test_a_request_of_a_departed_client_is_not_run(
         # The workers of `forking` share what waits.
         running.wait_logged(number * count, kind)
     assert not running.has_run("POST /work")
+    told = running.log(running.before[0]).count("not run, logged with 499: the client has ")
+    assert told == len(KINDS) * count
 
 
 @pytest.mark.each_mode
