@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 YIELDING = "chrt", "--idle", "0"
 """Begins the command of clients that leave their core at once to the client that is measured."""
+PREFERRED = "chrt", "--fifo", "1"
+"""Begins the command of a client that runs at once, whoever computes on its core. Not everybody may
+start one: see `allowed`."""
 ANSWER_SECONDS = patience(120.0)
 END_SECONDS = patience(10.0)
+
+
+def allowed(launcher: Sequence[str]) -> bool:
+    """Whether a command may begin like that here (chrt(1) needs CAP_SYS_NICE for some)."""
+    tried = subprocess.run([*launcher, "true"], capture_output=True, check=False)
+    return tried.returncode == 0
 
 
 class ClientProcess:

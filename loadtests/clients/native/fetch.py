@@ -105,6 +105,7 @@ def drive(
     every: float = 0,
     patience: float = 0,
     options: Sequence[str] = (),
+    launcher: Sequence[str] = (),
     core: int | None = None,
 ) -> Load:
     """Makes visits, each of targets that are asked for one after the other, from the first on.
@@ -112,13 +113,14 @@ def drive(
     It ends after so many `requests` (0: any number) or `seconds`. With `keep` the next visit is
     made on the same connection. With `every` it begins `connections` visits whenever so many
     seconds have passed. `options` are further ones of `fetch.c`, and `patience` is the time that
-    they give to what is unanswered. Runs on `core`, or anywhere if that is None.
+    they give to what is unanswered. `launcher` begins the command, which runs on `core`, or
+    anywhere if that is None.
     """
     pace = f"{every * 1000:.6f}" if every else "keep" if keep else "close"
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
         file.writelines(" ".join(visit) + "\n" for visit in visits)
         file.flush()
-        command = [str(compiled.program(SOURCE)), *options]
+        command = [*launcher, str(compiled.program(SOURCE)), *options]
         command += [str(port), str(connections), str(requests), f"{seconds:g}", pace, file.name]
         return run(command, seconds + patience, core)
 
@@ -140,6 +142,7 @@ def traced(
     old: bool = False,
     host: str = "127.0.0.1",
     patience: float = PATIENCE,
+    launcher: Sequence[str] = (),
     core: int | None = None,
 ) -> Traced:
     """As `drive`, with what became of each request.
@@ -178,6 +181,7 @@ def traced(
             every=every,
             patience=patience,
             options=[*options, "-t", file.name],
+            launcher=launcher,
             core=core,
         )
         return Traced(load, read_trace(Path(file.name)))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.clients.client_process import YIELDING, ClientProcess
+from loadtests.clients.client_process import PREFERRED, YIELDING, ClientProcess, allowed
 from loadtests.clients.http2_attacks import ATTACKS, Attack
 from loadtests.clients.native import fetch
 from loadtests.measure import resources
@@ -67,10 +67,22 @@ class Attacking:
         return f"{cpu / sent['octets'] * 1e9:.0f} ns a byte"
 
     def peer(self) -> float:
-        """p99 of a client that asks once in a while, in microseconds."""
-        seconds, core = self.trial.lab.seconds, self.trial.lab.client_core
+        """p99 of a client that asks once in a while, in microseconds.
+
+        Beside the attacker it would wait for that one's system calls. So it has the server's core,
+        where it runs at once; or the attacker's, if it may not be preferred.
+        """
+        lab = self.trial.lab
+        launcher = PREFERRED if allowed(PREFERRED) else ()
         traced = fetch.traced(
-            self.running.port, seconds, 1, [["/"]], keep=True, think=PAUSE, core=core
+            self.running.port,
+            lab.seconds,
+            1,
+            [["/"]],
+            keep=True,
+            think=PAUSE,
+            launcher=launcher,
+            core=lab.server_core if launcher else lab.client_core,
         )
         return float(sample.described(NAME, traced, 0.0)["p99_us"])
 
