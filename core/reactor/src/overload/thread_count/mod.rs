@@ -22,22 +22,26 @@ mod simulation;
 /// Milliseconds for which requests must have waited.
 pub(crate) const STANDING: u64 = 5;
 /// No thread is made if another one could run for a smaller share of the time: it could do hardly anything.
-const FULL: f64 = 0.03;
+const FULL: f64 = 0.015;
 /// Looks one after another that must have found so: between two threads that want the interpreter, it is free for a moment.
 const FREE_LOOKS: u32 = 2;
 /// One look is enough if another one could run for such a share of the time: then it is no such moment.
-const OFTEN_FREE: f64 = 0.05;
+const OFTEN_FREE: f64 = 0.03;
 /// Threads end if another one could run for a smaller share. Less than [`FULL`], so that the number stays where it is between both.
-const HELD: f64 = 0.004;
+const HELD: f64 = 0.002;
 /// Milliseconds for which that must be so, each time.
 const HELD_FOR: u64 = 3_000;
 /// One thread ends then, and twice as many each time while that is so; at most one of so many.
-const ENDING_SHARE: usize = 4;
+const ENDING_SHARE: usize = 3;
 /// Milliseconds after that in which a thread that is made shows that they should not have ended, and for which they then do not.
 const REGRET: u64 = 30_000;
 const KEPT: u64 = 600_000;
 /// Milliseconds over which the share is averaged.
 const AVERAGED: f64 = 3_000.0;
+/// A thread that has ended because of it is missed if another one could run for this share of so many milliseconds: the longer
+/// average does not know yet what its end has changed. One look alone does not reach it.
+const MISSED: f64 = 0.05;
+const MISSED_AVERAGED: f64 = 500.0;
 /// Half of the milliseconds for which threads must have had nothing to do.
 const HALF: u64 = 5_000;
 /// One of so many threads may be idle beside the first: the load of a moment is not that of the next.
@@ -82,6 +86,8 @@ pub(crate) struct ThreadCount {
     /// Share of time in which another thread could have run, of late, and when that was last looked at.
     free: f64,
     asked: u64,
+    /// The share since threads last ended because of it, of late.
+    free_since: f64,
     /// Looks since the last at which none could.
     free_looks: u32,
     /// Since when that has been less than [`HELD`].
@@ -107,6 +113,7 @@ impl ThreadCount {
             waiting_since: None,
             free: FULL,
             asked: now,
+            free_since: 0.0,
             free_looks: 0,
             held_since: None,
             held_end: None,
@@ -142,11 +149,14 @@ impl ThreadCount {
             self.held_since = None;
             return Change::None;
         }
-        let may_add = has_memory && threads < self.most && self.free >= FULL;
-        let free_looks = if self.free >= OFTEN_FREE { 1 } else { FREE_LOOKS };
+        let regrets = self.held_end.is_some_and(|ended| now < ended + REGRET);
+        let is_missed = regrets && self.free_since >= MISSED;
+        let may_add = has_memory && threads < self.most && (self.free >= FULL || is_missed);
+        let free_looks = if self.free >= OFTEN_FREE || is_missed { 1 } else { FREE_LOOKS };
         if may_add && could_run == Some(true) && self.free_looks >= free_looks && self.waited(now) >= STANDING {
             self.ending = 1;
-            if self.held_end.take().is_some_and(|ended| now < ended + REGRET) {
+            self.held_end = None;
+            if regrets {
                 self.kept_until = now + KEPT;
             }
             return Change::Add;
@@ -156,7 +166,7 @@ impl ThreadCount {
                 if self.held_end.is_none_or(|ended| now >= ended + REGRET) {
                     self.ending = 1;
                 }
-                (self.held_since, self.held_end) = (Some(now), Some(now));
+                (self.held_since, self.held_end, self.free_since) = (Some(now), Some(now), 0.0);
                 let ending = self.ending.min(threads / ENDING_SHARE).max(1);
                 self.ending = 2 * ending;
                 ending
@@ -181,7 +191,9 @@ impl ThreadCount {
         let elapsed = now.saturating_sub(self.asked) as f64;
         self.free_looks = if could_run { self.free_looks + 1 } else { 0 };
         self.asked = now;
-        self.free += (f64::from(u8::from(could_run)) - self.free) * (1.0 - (-elapsed / AVERAGED).exp());
+        for (share, averaged) in [(&mut self.free, AVERAGED), (&mut self.free_since, MISSED_AVERAGED)] {
+            *share += (f64::from(u8::from(could_run)) - *share) * (1.0 - (-elapsed / averaged).exp());
+        }
         self.held_since = if self.free < HELD { Some(self.held_since.unwrap_or(now)) } else { None };
     }
 

@@ -357,3 +357,14 @@ fn threads_that_were_missed_are_kept() {
     assert_eq!(ends(&mut count, 26_000..25_000 + KEPT), 0);
     assert!(ends(&mut count, 26_000 + KEPT..60_000 + KEPT) > 0);
 }
+
+#[test]
+fn threads_that_are_missed_are_back_soon() {
+    let mut count = ThreadCount::new(LEAST, MOST, 0);
+    let Some(ended) = (0..25_000).step_by(20).find(|now| count.decide(&look(*now, false)) != Change::None) else {
+        panic!("no thread has ended")
+    };
+    let mut looks = (ended..ended + 30_000).step_by(5).skip(1);
+    let added = looks.find(|now| count.decide(&look(*now, now % 7 == 0)) == Change::Add);
+    assert!(added.is_some_and(|added| added < ended + 500), "{added:?} after {ended}");
+}
