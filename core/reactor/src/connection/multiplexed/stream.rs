@@ -76,7 +76,7 @@ impl Multiplexed {
         let mut state = self.lock();
         match state.streams.get_mut(&stream) {
             Some(of_stream) if of_stream.end.is_none() && !of_stream.has_input() => {
-                of_stream.lent = Some(lent);
+                of_stream.lent = Some(Box::new(lent));
                 None
             }
             _ => Some(lent),
@@ -125,7 +125,7 @@ impl Multiplexed {
             state.protocol.widen(stream);
             self.flush(state);
         }
-        Some(lent)
+        Some(*lent)
     }
 
     /// Copies the next bytes of content without taking them.

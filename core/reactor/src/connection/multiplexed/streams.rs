@@ -85,8 +85,8 @@ pub(super) struct StreamState {
     /// Content that nobody has received yet, bounded by the window, and how much of it has been.
     pub(super) input: Vec<u8>,
     pub(super) taken: usize,
-    /// Room of whoever receives, into which content is written at once.
-    pub(super) lent: Option<Lent>,
+    /// Room of whoever receives, into which content is written at once. In a box, as most streams have none.
+    pub(super) lent: Option<Box<Lent>>,
     pub(super) end: Option<InputEnd>,
     /// The beginning of a response head.
     pub(super) head: Vec<u8>,

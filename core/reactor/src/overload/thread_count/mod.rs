@@ -31,6 +31,8 @@ const OFTEN_FREE: f64 = 0.03;
 const HELD: f64 = 0.002;
 /// Milliseconds for which that must be so, each time.
 const HELD_FOR: u64 = 3_000;
+/// Milliseconds for which no thread ends for that reason after one was made: it could run a moment ago.
+const NEW: u64 = 20_000;
 /// One thread ends then, and twice as many each time while that is so; at most one of so many.
 const ENDING_SHARE: usize = 3;
 /// Milliseconds after that in which a thread that is made shows that they should not have ended, and for which they then do not.
@@ -40,7 +42,7 @@ const KEPT: u64 = 600_000;
 const AVERAGED: f64 = 3_000.0;
 /// A thread that has ended because of it is missed if another one could run for this share of so many milliseconds: the longer
 /// average does not know yet what its end has changed. One look alone does not reach it.
-const MISSED: f64 = 0.05;
+const MISSED: f64 = 0.04;
 const MISSED_AVERAGED: f64 = 500.0;
 /// Half of the milliseconds for which threads must have had nothing to do.
 const HALF: u64 = 5_000;
@@ -156,9 +158,7 @@ impl ThreadCount {
         if may_add && could_run == Some(true) && self.free_looks >= free_looks && self.waited(now) >= STANDING {
             self.ending = 1;
             self.held_end = None;
-            if regrets {
-                self.kept_until = now + KEPT;
-            }
+            self.kept_until = self.kept_until.max(now + if regrets { KEPT } else { NEW });
             return Change::Add;
         }
         let held = match self.held_since {

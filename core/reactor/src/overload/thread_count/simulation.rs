@@ -368,3 +368,13 @@ fn threads_that_are_missed_are_back_soon() {
     let added = looks.find(|now| count.decide(&look(*now, now % 7 == 0)) == Change::Add);
     assert!(added.is_some_and(|added| added < ended + 500), "{added:?} after {ended}");
 }
+
+#[test]
+fn a_new_thread_is_kept_for_a_while() {
+    let mut count = ThreadCount::new(LEAST, MOST, 0);
+    let Some(made) = (0..100).step_by(5).find(|now| count.decide(&look(*now, true)) == Change::Add) else {
+        panic!("no thread was made")
+    };
+    assert_eq!(ends(&mut count, made + 5..made + NEW), 0);
+    assert!(ends(&mut count, made + NEW..made + NEW + 10_000) > 0);
+}
