@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from loadtests.errors import ServerFailure
@@ -26,7 +27,8 @@ ANSWER_SECONDS = patience(120.0)
 END_SECONDS = patience(10.0)
 
 
-def allowed(launcher: Sequence[str]) -> bool:
+@cache
+def allowed(launcher: tuple[str, ...]) -> bool:
     """Whether a command may begin like that here (chrt(1) needs CAP_SYS_NICE for some)."""
     tried = subprocess.run([*launcher, "true"], capture_output=True, check=False)
     return tried.returncode == 0

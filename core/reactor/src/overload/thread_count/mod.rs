@@ -31,19 +31,19 @@ const OFTEN_FREE: f64 = 0.03;
 const HELD: f64 = 0.002;
 /// Milliseconds for which that must be so, each time.
 const HELD_FOR: u64 = 3_000;
-/// Milliseconds for which no thread ends for that reason after one was made: it could run a moment ago.
-const NEW: u64 = 20_000;
 /// One thread ends then, and twice as many each time while that is so; at most one of so many.
 const ENDING_SHARE: usize = 3;
 /// Milliseconds after that in which a thread that is made shows that they should not have ended, and for which they then do not.
 const REGRET: u64 = 30_000;
 const KEPT: u64 = 600_000;
-/// Milliseconds over which the share is averaged.
-const AVERAGED: f64 = 3_000.0;
-/// A thread that has ended because of it is missed if another one could run for this share of so many milliseconds: the longer
-/// average does not know yet what its end has changed. One look alone does not reach it.
+/// Another one is missed in that time if it could run for this share of so many milliseconds: the longer average does not know yet
+/// what the end has changed. While all threads are busy, one look alone does not reach it.
 const MISSED: f64 = 0.04;
 const MISSED_AVERAGED: f64 = 500.0;
+/// Milliseconds for which no thread ends for that reason after any other one was made: it could run a moment ago.
+const NEW: u64 = 20_000;
+/// Milliseconds over which the share is averaged.
+const AVERAGED: f64 = 3_000.0;
 /// Half of the milliseconds for which threads must have had nothing to do.
 const HALF: u64 = 5_000;
 /// One of so many threads may be idle beside the first: the load of a moment is not that of the next.
@@ -88,7 +88,7 @@ pub(crate) struct ThreadCount {
     /// Share of time in which another thread could have run, of late, and when that was last looked at.
     free: f64,
     asked: u64,
-    /// The share since threads last ended because of it, of late.
+    /// The same share over [`MISSED_AVERAGED`], and none of it from before threads last ended because of it.
     free_since: f64,
     /// Looks since the last at which none could.
     free_looks: u32,
